@@ -140,7 +140,7 @@ class MapFeatures(GraphLayer):
     def get_config(self) -> dict[str, Any]:
         if self.models is None:
             raise ValueError(
-                f"{self.name} has not seen a graph yet, and so has nothing to save: call it, or build its model, before."
+                f"{self.name} has not seen a graph yet, and so has nothing to save: call it or build its model before."
             )
         return {
             **super().get_config(),
