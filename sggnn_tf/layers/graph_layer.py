@@ -15,7 +15,18 @@ _GRAPH_PIECES = (tfgnn.GraphTensor, tfgnn.NodeSet, tfgnn.EdgeSet, tfgnn.Context)
 
 
 class ComposedLayer(keras.layers.Layer):
-    """A layer whose constructor takes other layers: loading makes layers of their configurations again."""
+    """A layer whose constructor takes other layers.
+
+    Loading makes layers of their configurations again. They are built when they are first called, so by the
+    model that owns them all, which knows the graph and traces itself on it.
+    """
+
+    def build(self, input_shape: Any = None) -> None:
+        """Nothing: this layer has no weights of its own."""
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        """Nothing: the model that owns this layer builds it."""
+        return None
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> ComposedLayer:
@@ -66,10 +77,6 @@ class GraphLayer(ComposedLayer):
 
     def build(self, graph_spec: Any = None) -> None:
         """Creates the state that depends on the graph. Sublayers are built when `call` calls them."""
-
-    def get_build_config(self) -> dict[str, Any] | None:
-        """Nothing: the model that owns this layer knows the graph, and builds its layers by tracing."""
-        return None
 
     def _by_keyword(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         names = [

@@ -61,7 +61,7 @@ class ItemDropout(ComposedLayer):
         self.rate = rate
         self.seed = seed
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, input_shape: Any = None) -> None:
         noise_shape = (None,) + (1,) * (len(input_shape) - 1)
         self.dropout = keras.layers.Dropout(self.rate, noise_shape=noise_shape, seed=self.seed, dtype=self.dtype_policy)
         self.dropout.build(input_shape)

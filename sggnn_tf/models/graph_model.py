@@ -27,7 +27,8 @@ class GraphModel(GraphLayer, keras.Model):
 
     - a loss that Keras would divide by the number of rows is divided by the sum of the weights;
     - `metrics` see the sample weights, like `weighted_metrics`;
-    - an epoch's loss is the weighted mean over its items, whatever the sizes of its batches;
+    - an epoch's loss is the weighted mean over its items, whatever the sizes of its batches (Keras' extra losses
+      by output, in models with several, are means over batches);
     - `class_weight` goes together with sample weights; it weighs the loss, not the metrics.
 
     A model is built for one kind of graph, by its first graph or before any data by `model.build(schema)`

@@ -1,6 +1,7 @@
 """Building without data, and what a built model refuses."""
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -61,6 +62,18 @@ def test_a_model_that_merges_batches_itself():
     assert model(batch).shape == (2, 3)
     with pytest.raises(ValueError, match=r"built for graphs of shape \(2,\) and got \(\)"):
         model(graphs.graph(0))
+
+
+def test_an_empty_graph_in_a_batch_is_harmless():
+    model, empty = graphs.model(), graphs.graph(5, num_nodes=0)
+    spec = empty.spec.relax(num_nodes=True, num_edges=True)
+    batch = tf.data.Dataset.from_generator(lambda: [empty, graphs.graph(1)], output_signature=spec).batch(2)
+    graph = batch.get_single_element().merge_batch_to_components()
+    with tf.GradientTape() as tape:
+        scores = model(graph)
+    assert np.isfinite(scores).all()
+    assert all(np.isfinite(gradient).all() for gradient in tape.gradient(scores, model.trainable_variables))
+    np.testing.assert_allclose(scores[1:], model(graphs.graph(1)), rtol=1e-5)
 
 
 def without(graph, **pieces):

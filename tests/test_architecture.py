@@ -1,0 +1,45 @@
+"""The order of the packages: imports point one way, and TF-GNN and private Keras names stand in one module."""
+
+import ast
+from pathlib import Path
+
+import sggnn_tf
+
+ROOT = Path(sggnn_tf.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+# What a package may import of ours, besides itself and what stands before it.
+ORDER = ["tfgnn_bridge", "layers", "models"]
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def part(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def test_imports_point_to_what_stands_before():
+    for path in MODULES:
+        if part(path) not in ORDER:
+            continue
+        for name in imports(path):
+            if name.startswith("sggnn_tf."):
+                imported = name.split(".")[1]
+                assert ORDER.index(imported) <= ORDER.index(part(path)), f"{path.name} imports {name}"
+
+
+def test_only_the_bridge_knows_tf_gnn_and_the_inside_of_keras():
+    for path in MODULES:
+        if part(path) != "tfgnn_bridge":
+            for name in imports(path):
+                assert not name.startswith(("tensorflow_gnn", "keras.src")), f"{path.name} imports {name}"
+
+
+def test_files_fit_in_a_head():
+    lengths = {path.name: len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: length for name, length in lengths.items() if length > 400} == {}

@@ -1,0 +1,60 @@
+"""What the README and the guides show is what runs."""
+
+import re
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from sggnn_tf import doctor, tfgnn
+
+ROOT = Path(__file__).parent.parent
+
+
+def blocks(path, language="python"):
+    """The code of a document, each with the comment before it."""
+    pattern = rf"(?:<!-- (.*?) -->\n)?```{language}\n(.*?)```"
+    return re.findall(pattern, (ROOT / path).read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("code", [code for _, code in blocks("README.md")], ids=["fit", "subclass"])
+def test_the_code_of_the_readme(code, monkeypatch):
+    monkeypatch.setattr(doctor, "RINGS", 64)
+    space = {}
+    exec(compile(code, "README.md", "exec"), space)
+    assert space["model"].built
+
+
+def test_migration_before_and_after():
+    code = dict(blocks("docs/migration.md"))
+    spec = tfgnn.create_graph_spec_from_schema_pb(
+        tfgnn.parse_schema("""
+          node_sets { key: "paper" value {
+            features { key: "id" value { dtype: DT_STRING } }
+            features { key: "words" value { dtype: DT_FLOAT shape { dim { size: 4 } } } } } }
+          edge_sets { key: "cites" value { source: "paper" target: "paper" } } """)
+    )
+    spaces = [{"graph_spec": spec, "tf": tf, "tfgnn": tfgnn} for _ in range(2)]
+    for name, space in zip(("before", "after"), spaces, strict=True):
+        exec(compile(code[name], f"migration.md, {name}", "exec"), space)
+    before, after = (space["model"] for space in spaces)
+    assert isinstance(after, keras.Model)
+    assert not isinstance(before, keras.Model)
+    assert [weight.shape for weight in before.weights] == [weight.shape for weight in after.weights]
+    after.set_weights(before.get_weights())
+    graph = tfgnn.random_graph_tensor(spec, row_lengths_range=(3, 9))
+    np.testing.assert_allclose(before(graph), after(graph), rtol=1e-6, atol=1e-6)
+
+
+def test_links_and_files_exist():
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+            assert target.startswith("http") or (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_continuous_integration_runs_the_command_of_the_readme():
+    (command,) = (code for comment, code in blocks("README.md", "bash") if comment == "test command")
+    assert "pytest" in command
+    assert "<!-- test command -->" in (ROOT / ".ci/run").read_text()
