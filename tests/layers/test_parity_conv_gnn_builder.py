@@ -1,7 +1,8 @@
 import pytest
+import tensorflow as tf
 
 from sggnn_tf import tfgnn
-from tests.layers.parity import OURS, THEIRS, assert_parity, make_graph, random_graph
+from tests.layers.parity import OURS, STATE, THEIRS, assert_parity, make_graph, random_graph, readout_graph
 
 SIDES = pytest.mark.parametrize("side", [THEIRS, OURS], ids=["theirs", "ours"])
 
@@ -11,7 +12,7 @@ def builder(layers, k, **kwargs):
         lambda edge_set_name, receiver_tag: layers.SimpleConv(
             k.layers.Dense(3, "relu", name=edge_set_name),
             receiver_tag=receiver_tag,
-            sender_node_feature=None if edge_set_name == "covers" else tfgnn.HIDDEN_STATE,
+            sender_node_feature=None if edge_set_name == "covers" else STATE,
         ),
         lambda node_set_name: layers.NextStateFromConcat(k.layers.Dense(4, "relu", name=node_set_name)),
         **{"receiver_tag": tfgnn.TARGET, **kwargs},
@@ -31,10 +32,21 @@ def test_conv_gnn_builder(make_graph, receiver_tag, node_sets):
 
 
 def test_conv_gnn_builder_leaves_auxiliary_sets_alone():
-    graph = tfgnn.add_readout_from_first_node(
-        make_graph(sizes={"paper": (4, 2), "author": (3, 2), "topic": (2, 0)}), "seed", node_set_name="paper"
+    assert_parity(lambda layers, k: builder(layers, k).Convolve(), readout_graph())
+
+
+@SIDES
+def test_conv_gnn_builder_refuses_ordinary_edges_to_an_auxiliary_node_set(side):
+    graph = readout_graph()
+    graph = tfgnn.GraphTensor.from_pieces(
+        node_sets={
+            **graph.node_sets,
+            "_readout": tfgnn.NodeSet.from_fields(sizes=[2, 0, 1], features={STATE: tf.eye(3)}),
+        },
+        edge_sets={"not_auxiliary": graph.edge_sets["_readout/seed"]},
     )
-    assert_parity(lambda layers, k: builder(layers, k).Convolve(), graph)
+    with pytest.raises(ValueError, match="not_auxiliary"):
+        builder(*side).Convolve()(graph)
 
 
 def test_conv_gnn_builder_with_other_factories():

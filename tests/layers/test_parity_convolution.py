@@ -19,15 +19,13 @@ EDGES_TO_CONTEXT = [
     (tfgnn.CONTEXT, {"edge_set_name": "cites"}),
     (tfgnn.CONTEXT, {"edge_set_name": "reviews"}),
 ]
-WITH_OR_WITHOUT_RECEIVER = [{}, {"receiver_feature": None}]
-WITH_OR_WITHOUT_EDGES = [{}, {"sender_edge_feature": STATE}]
+RECEIVER = [{}, {"receiver_feature": None}]
+EDGES = {"sender_edge_feature": STATE}
+ONLY_EDGES = {"sender_node_feature": None, **EDGES}
 CASES = [
-    *itertools.product(NODES_TO_NODES, WITH_OR_WITHOUT_RECEIVER, WITH_OR_WITHOUT_EDGES),
-    *itertools.product(
-        NODES_TO_NODES, WITH_OR_WITHOUT_RECEIVER, [{"sender_node_feature": None, **WITH_OR_WITHOUT_EDGES[1]}]
-    ),
-    *itertools.product(NODES_TO_CONTEXT, WITH_OR_WITHOUT_RECEIVER, [{}]),
-    *itertools.product(EDGES_TO_CONTEXT, WITH_OR_WITHOUT_RECEIVER, [WITH_OR_WITHOUT_EDGES[1]]),
+    *itertools.product(NODES_TO_NODES, RECEIVER, [{}, EDGES, ONLY_EDGES]),
+    *itertools.product(NODES_TO_CONTEXT, RECEIVER, [{}]),
+    *itertools.product(EDGES_TO_CONTEXT, RECEIVER, [EDGES]),
 ]
 
 
@@ -101,10 +99,9 @@ def attention(layers, k, **kwargs):
 @pytest.mark.parametrize(
     ("place", "kwargs"),
     [
-        *itertools.product(NODES_TO_NODES, WITH_OR_WITHOUT_EDGES),
+        *itertools.product(NODES_TO_NODES, [{}, EDGES]),
         *itertools.product(NODES_TO_CONTEXT, [{}]),
-        *itertools.product(EDGES_TO_CONTEXT, [{"sender_edge_feature": STATE}]),
-        *itertools.product(EDGES_TO_CONTEXT, [{"sender_edge_feature": STATE, "sender_node_feature": None}]),
+        *itertools.product(EDGES_TO_CONTEXT, [EDGES, ONLY_EDGES]),
     ],
 )
 def test_any_to_any_convolution_base(place, kwargs, training):

@@ -1,4 +1,5 @@
 import pytest
+import tensorflow as tf
 
 from sggnn_tf import tfgnn
 from tests.layers.parity import STATE, assert_parity, make_graph, random_graph
@@ -162,6 +163,18 @@ def test_edge_set_update_from_nodes(edge_set_name, kwargs):
         return layers.EdgeSetUpdate(layers.NextStateFromConcat(k.layers.Dense(3, "relu", name="dense")), **kwargs)
 
     assert_parity(make, GRAPH, lambda layer, graph: layer(graph, edge_set_name=edge_set_name))
+
+
+def test_edge_set_update_with_three_ends():
+    ends = {0: ("author", [0, 1, 6]), 1: ("paper", [0, 0, 8]), 2: ("author", [2, 2, 3])}
+    adjacency = tfgnn.HyperAdjacency.from_indices({tag: (name, tf.constant(i)) for tag, (name, i) in ends.items()})
+    edges = tfgnn.EdgeSet.from_fields(sizes=[2, 0, 1], features={STATE: tf.eye(3)}, adjacency=adjacency)
+    graph = tfgnn.GraphTensor.from_pieces(node_sets=GRAPH.node_sets, edge_sets={"triples": edges})
+
+    def make(layers, k):
+        return layers.EdgeSetUpdate(layers.NextStateFromConcat(k.layers.Dense(3, name="dense")), node_input_tags=ends)
+
+    assert_parity(make, graph, lambda layer, graph: layer(graph, edge_set_name="triples"))
 
 
 @pytest.mark.parametrize("context_input_feature", SELECTED, ids=str)

@@ -23,7 +23,7 @@ MIGRATION_GUIDE = Path(__file__).parents[2] / "docs" / "migration.md"
 
 
 def parameters(cls):
-    """`{name: kind}` of what a constructor takes; where it hands `**kwargs` on, of its base classes too, up to Keras."""
+    """`{name: kind}` of what a constructor takes, by itself or by the base class to which it hands `**kwargs` on."""
     found = {}
     for base in cls.__mro__:
         if base in (keras.layers.Layer, tf.keras.layers.Layer):
