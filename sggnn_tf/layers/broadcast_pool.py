@@ -36,6 +36,12 @@ class _BroadcastOrPool(GraphLayer):
         if tag is not None:
             self._check(tag, self.edge_set_name, self.node_set_name, needs_location=False)
 
+    @property
+    def location(self) -> dict[str, Any]:
+        """The edge or node sets given at init, under the name of their argument."""
+        given = {"edge_set_name": self.edge_set_name, "node_set_name": self.node_set_name}
+        return {name: value for name, value in given.items() if value is not None}
+
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),

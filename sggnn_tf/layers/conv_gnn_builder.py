@@ -16,9 +16,10 @@ class ConvGNNBuilder:
     """Makes `GraphUpdate` layers with a convolution for each edge set and a next state for each node set.
 
     Args:
-      convolutions_factory: called as `convolutions_factory(edge_set_name, receiver_tag=...)`.
+      convolutions_factory: called as `convolutions_factory(edge_set_name, receiver_tag=...)`; without a
+        `receiver_tag` (deprecated in TF-GNN) as `convolutions_factory(edge_set_name)`.
       nodes_next_state_factory: called as `nodes_next_state_factory(node_set_name)`.
-      receiver_tag: which end of the edges receives, `tfgnn.TARGET` or `tfgnn.SOURCE`.
+      receiver_tag: which end of the edges receives, `tfgnn.TARGET` (also if unset) or `tfgnn.SOURCE`.
       node_set_update_factory: called as `f(node_set_name, edge_set_inputs, next_state)`; by default `NodeSetUpdate`.
       graph_update_factory: called as `f(deferred_init_callback=..., name=...)`; by default `GraphUpdate`.
 
@@ -28,6 +29,7 @@ class ConvGNNBuilder:
     gnn = ConvGNNBuilder(
         lambda edge_set_name, receiver_tag: SimpleConv(keras.layers.Dense(64, "relu"), receiver_tag=receiver_tag),
         lambda node_set_name: NextStateFromConcat(keras.layers.Dense(64, "relu")),
+        receiver_tag=tfgnn.TARGET,
     )
     graph = gnn.Convolve()(graph)
     ```
@@ -38,7 +40,7 @@ class ConvGNNBuilder:
         convolutions_factory: Callable[..., keras.layers.Layer],
         nodes_next_state_factory: Callable[[str], keras.layers.Layer],
         *,
-        receiver_tag: Tag = tfgnn.TARGET,
+        receiver_tag: Tag | None = None,
         node_set_update_factory: Callable[..., keras.layers.Layer] | None = None,
         graph_update_factory: Callable[..., keras.layers.Layer] | None = None,
     ) -> None:
@@ -57,10 +59,7 @@ class ConvGNNBuilder:
         wanted = None if node_sets is None else set(node_sets)
 
         def updates(graph_spec: Any) -> Mapping[str, Any]:
-            senders: dict[str, list[str]] = {}
-            for edge_set_name, spec in sorted(graph_spec.edge_sets_spec.items()):
-                if not is_auxiliary(edge_set_name):
-                    senders.setdefault(spec.adjacency_spec.node_set_name(self.receiver_tag), []).append(edge_set_name)
+            senders = self._senders(graph_spec)
             receivers = set(senders) if wanted is None else wanted
             if receivers - set(senders):
                 raise ValueError(
@@ -73,9 +72,23 @@ class ConvGNNBuilder:
 
         return self.graph_update_factory(deferred_init_callback=updates, name=name)
 
+    def _senders(self, graph_spec: Any) -> dict[str, list[str]]:
+        """The edge sets that arrive at each node set."""
+        tag = tfgnn.TARGET if self.receiver_tag is None else self.receiver_tag
+        senders: dict[str, list[str]] = {}
+        for edge_set_name, spec in sorted(graph_spec.edge_sets_spec.items()):
+            receiver = spec.adjacency_spec.node_set_name(tag)
+            if is_auxiliary(edge_set_name):
+                continue
+            if is_auxiliary(receiver):
+                raise ValueError(
+                    f"The edge set {edge_set_name!r} leads to the auxiliary node set {receiver!r}, which is no part of "
+                    "the graph: rename one of them (auxiliary names begin with '_')."
+                )
+            senders.setdefault(receiver, []).append(edge_set_name)
+        return senders
+
     def _update(self, node_set_name: str, edge_set_names: list[str]) -> keras.layers.Layer:
-        convolutions = {
-            edge_set_name: self.convolutions_factory(edge_set_name, receiver_tag=self.receiver_tag)
-            for edge_set_name in edge_set_names
-        }
+        tag = {} if self.receiver_tag is None else {"receiver_tag": self.receiver_tag}
+        convolutions = {name: self.convolutions_factory(name, **tag) for name in edge_set_names}
         return self.node_set_update_factory(node_set_name, convolutions, self.nodes_next_state_factory(node_set_name))

@@ -20,7 +20,7 @@ class AddSelfLoops(GraphLayer):
       edge_set_name: the edge set, from a node set to itself.
 
     Call arguments:
-      graph: a scalar `GraphTensor`.
+      graph_tensor: a scalar `GraphTensor`.
 
     Returns:
       The graph with the added edges.
@@ -30,15 +30,15 @@ class AddSelfLoops(GraphLayer):
         super().__init__(autocast=False, **kwargs)
         self.edge_set_name = edge_set_name
 
-    def call(self, graph: Any) -> Any:
-        check_merged(graph, self.name)
-        adjacency = edge_set(graph, self.edge_set_name, self.name).adjacency
+    def call(self, graph_tensor: Any) -> Any:
+        check_merged(graph_tensor, self.name)
+        adjacency = edge_set(graph_tensor, self.edge_set_name, self.name).adjacency
         if adjacency.source_name != adjacency.target_name:
             raise ValueError(
                 f"{self.name}: the edge set {self.edge_set_name!r} leads from the node set {adjacency.source_name!r} "
                 f"to {adjacency.target_name!r}; self loops need one from a node set to itself."
             )
-        return tfgnn.add_self_loops(graph, self.edge_set_name)
+        return tfgnn.add_self_loops(graph_tensor, self.edge_set_name)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "edge_set_name": self.edge_set_name}

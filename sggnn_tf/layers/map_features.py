@@ -25,6 +25,12 @@ class PieceInputs:
     def __getitem__(self, feature_name: str) -> Any:
         return self.features[feature_name]
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"A callback of MapFeatures sees the features of a graph piece, not its {name!r}. For a feature as long as "
+            "the piece, use MakeEmptyFeature()(piece)."
+        )
+
     def get_features_dict(self) -> dict[str, Any]:
         """A dict of the features that the callback may change and return."""
         return dict(self.features)
@@ -32,26 +38,21 @@ class PieceInputs:
 
 @keras.saving.register_keras_serializable("sggnn_tf")
 class _PieceModel(GraphLayer):
-    """The new features of one graph piece: by a model on the old ones in order of their names, or as they were."""
+    """The new features of one graph piece, by a Keras model on the old ones in the order of their names."""
 
-    def __init__(
-        self, features: list[str], unchanged: dict[str, str], model: keras.Model | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, features: list[str], model: keras.Model | None, **kwargs: Any) -> None:
         super().__init__(autocast=False, **kwargs)
         self.features = list(features)
-        self.unchanged = dict(unchanged)
         self.model = model
 
     def call(self, piece: Any) -> dict[str, Any]:
-        new = {name: piece.features[source] for name, source in self.unchanged.items()}
-        if self.model is not None:
-            no_features = tf.zeros([piece.total_size, 0])
-            new.update(self.model([*(piece.features[name] for name in self.features), no_features]))
-        return new
+        if self.model is None:  # All features are removed; Keras knows no model without outputs.
+            return {}
+        no_features = tf.zeros([piece.total_size, 0])
+        return self.model([*(piece.features[name] for name in self.features), no_features])
 
     def get_config(self) -> dict[str, Any]:
-        config = {"features": list(self.features), "unchanged": dict(self.unchanged), "model": self.model}
-        return {**super().get_config(), **config}
+        return {**super().get_config(), "features": list(self.features), "model": self.model}
 
 
 @keras.saving.register_keras_serializable("sggnn_tf")
@@ -201,10 +202,6 @@ def _model(callback: Callable[..., Any] | None, spec: Any, where: str, **kwargs:
             f"The callback of MapFeatures for {where} returned {foreign}, which does not depend on its input. Make "
             "features of the input's (MakeEmptyFeature()(piece) where it has none), with keras.layers and keras.ops."
         )
-    # Features that are handed on as they are stay out of the model, which would cast them.
-    names = {id(value): name for name, value in inputs.features.items()}
-    unchanged = {name: names[id(value)] for name, value in outputs.items() if id(value) in names}
-    changed = {name: value for name, value in outputs.items() if name not in unchanged}
     features = sorted(inputs.features)
     tensors = [inputs.features[name] for name in features] + [inputs.no_features]
-    return _PieceModel(features, unchanged, keras.Model(tensors, changed) if changed else None)
+    return _PieceModel(features, keras.Model(tensors, outputs) if outputs else None)
