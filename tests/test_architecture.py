@@ -8,7 +8,7 @@ import sggnn_tf
 ROOT = Path(sggnn_tf.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 # What a package may import of ours, besides itself and what stands before it.
-ORDER = ["tfgnn_bridge", "layers", "models"]
+ORDER = ["tfgnn_bridge", "schema", "layers", "models"]
 
 
 def imports(path):

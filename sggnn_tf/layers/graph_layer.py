@@ -22,7 +22,8 @@ class ComposedLayer(keras.layers.Layer):
     """
 
     def build(self, input_shape: Any = None) -> None:
-        """Nothing: this layer has no weights of its own."""
+        """Nothing to do: this layer has no weights of its own."""
+        self.built = True
 
     def get_build_config(self) -> dict[str, Any] | None:
         """Nothing: the model that owns this layer builds it."""
@@ -77,6 +78,7 @@ class GraphLayer(ComposedLayer):
 
     def build(self, graph_spec: Any = None) -> None:
         """Creates the state that depends on the graph. Sublayers are built when `call` calls them."""
+        self.built = True
 
     def _by_keyword(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         names = [

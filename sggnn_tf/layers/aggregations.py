@@ -1,0 +1,141 @@
+"""The aggregations (gamma): how a node reads its messages, those of all its relations at once."""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from sggnn_tf.layers.incoming_edges import IncomingEdges, take
+from sggnn_tf.layers.initializers import UniformFanIn, tensor
+
+Weights = dict[str, tf.Tensor]
+
+
+class Aggregation(keras.layers.Layer, abc.ABC):
+    """The base of aggregations: a part of a `RelationalNodeSetUpdate`. A node without messages reads zeros."""
+
+    uses_relation_vectors = False
+    """Whether `prepare` needs the relation vectors."""
+
+    def build(self, units: int) -> None:
+        """Creates the weights for messages of this width; there may be none."""
+
+    def prepare(self, edges: IncomingEdges, relation_vectors: tf.Tensor | None) -> Weights:
+        """Returns what all steps share."""
+        return {}
+
+    @abc.abstractmethod
+    def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        """Returns what each node reads, `[nodes, units]`, of the messages by row; `state` is the nodes' own."""
+
+    def get_build_config(self) -> dict[str, Any] | None:
+        return None
+
+
+@keras.saving.register_keras_serializable("sggnn_tf")
+class Sum(Aggregation):
+    """The sum of a node's messages."""
+
+    def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        return edges.sum_to_receivers(edges.at_edges(rows))
+
+
+@keras.saving.register_keras_serializable("sggnn_tf")
+class Mean(Aggregation):
+    """The mean of a node's messages over all edges that arrive, of all relations."""
+
+    def prepare(self, edges: IncomingEdges, relation_vectors: tf.Tensor | None) -> Weights:
+        return {"per_edge": 1.0 / edges.degree(self.compute_dtype)}
+
+    def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        return edges.sum_to_receivers(edges.at_edges(rows)) * weights["per_edge"]
+
+
+@keras.saving.register_keras_serializable("sggnn_tf")
+class Attention(Aggregation):
+    """Multi-head attention over all incoming edges of all relations together.
+
+        q_v = Q h_v                              for each head
+        k_e = K [mu_e; a_r]                      a_r: the vector of the edge's relation
+        w_e = q_v . k_e / sqrt(D / H)
+        out = [sum_e softmax(w)_e mu_e, ...]     each head reads its part of the message
+
+    There is no projection of values: a message passes as it is. `K` is split, its part for `a_r` computed once a
+    relation.
+
+    Args:
+      num_heads: the number of heads H; it has to divide the width.
+      value_projection: whether to project values, `V mu_e` for each head, as attention elsewhere does. The paper
+        found it to hurt; it is here to show that.
+    """
+
+    uses_relation_vectors = True
+
+    def __init__(self, num_heads: int = 2, *, value_projection: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.value_projection = value_projection
+
+    def build(self, units: int) -> None:
+        check_heads(units, self.num_heads, self.name)
+        shape = (units, units)
+        self.query_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(units), name="query_kernel")
+        self.key_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(2 * units), name="key_kernel")
+        self.relation_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(2 * units), name="relation_kernel")
+        if self.value_projection:
+            self.value_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(units), name="value_kernel")
+
+    def prepare(self, edges: IncomingEdges, relation_vectors: tf.Tensor | None) -> Weights:
+        dtype, units = self.compute_dtype, self.query_kernel.shape[0]
+        weights = {
+            "query": tensor(self.query_kernel, dtype) / math.sqrt(units / self.num_heads),
+            "key": tensor(self.key_kernel, dtype),
+            "relation": relation_vectors @ tensor(self.relation_kernel, dtype),
+        }
+        if self.value_projection:
+            weights["value"] = tensor(self.value_kernel, dtype)
+        return weights
+
+    def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        keys = rows @ weights["key"] + take(weights["relation"], edges.row_relation)
+        values = rows @ weights["value"] if self.value_projection else rows
+        queries = edges.from_receivers(state @ weights["query"])
+        scores = tf.reduce_sum(by_head(queries * edges.at_edges(keys), self.num_heads), axis=-1)
+        return softmax_sum(scores, edges.at_edges(values), edges)
+
+    def get_config(self) -> dict[str, Any]:
+        config = {"num_heads": self.num_heads, "value_projection": self.value_projection}
+        return {**super().get_config(), **config}
+
+
+def check_heads(units: int, num_heads: int, reader: str) -> None:
+    """Refuses a width that the heads cannot share."""
+    if num_heads < 1 or units % num_heads:
+        raise ValueError(f"{reader}: a width of {units} cannot be divided among {num_heads} heads.")
+
+
+def by_head(values: tf.Tensor, num_heads: int) -> tf.Tensor:
+    """`[items, units]` as `[items, heads, units / heads]`."""
+    return tf.reshape(values, [-1, num_heads, values.shape[1] // num_heads])
+
+
+def softmax_sum(scores: tf.Tensor, values: tf.Tensor, edges: IncomingEdges) -> tf.Tensor:
+    """The sum of values by edge, weighted by the softmax of `scores`, `[edges, heads]`, over each node's edges."""
+    largest = edges.max_to_receivers(tf.stop_gradient(scores))
+    return weighted_mean(tf.exp(scores - tf.stop_gradient(edges.from_receivers(largest))), values, edges)
+
+
+def weighted_mean(weight: tf.Tensor, values: tf.Tensor, edges: IncomingEdges) -> tf.Tensor:
+    """The mean of values by edge over each node's edges, by weights, `[edges, heads]`; zero without edges.
+
+    Numerator and denominator are summed in one pass.
+    """
+    heads, units = weight.shape[1], values.shape[1]
+    weighted = tf.reshape(by_head(values, heads) * weight[:, :, None], [-1, units])
+    sums = edges.sum_to_receivers(tf.concat([weighted, weight], axis=1))
+    mean = tf.math.divide_no_nan(by_head(sums[:, :units], heads), sums[:, units:, None])
+    return tf.reshape(mean, [-1, units])
