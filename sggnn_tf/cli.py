@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
 
@@ -47,8 +49,48 @@ def doctor(
         raise typer.Exit(1)
 
 
+@app.command()
+def models(
+    units: Annotated[int, typer.Option(help="The width of the states.")] = 100,
+    relations: Annotated[int, typer.Option(help="The number of relations.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON, for programs.")] = False,
+) -> None:
+    """List the models, their parts and the number of parameters of one update.
+
+    Example: sggnn models --units 150 --relations 7
+    """
+    from sggnn_tf.models import registry
+
+    rows: list[dict[str, Any]] = [
+        {
+            "name": parts.name,
+            "summary": parts.summary,
+            **parts.parts,
+            "steps": "shared" if parts.shared else "separate",
+            "parameters": registry.update_parameters(parts.name, units, relations),
+            "switches": registry.switch_names(parts.name),
+        }
+        for parts in registry.MODELS.values()
+    ]
+    if as_json:
+        typer.echo(json.dumps({"units": units, "relations": relations, "models": rows}, indent=2))
+        return
+    table = Table(title=f"One update at {units} units and {relations} relations (separate steps: that many each)")
+    for column in ("model", "message", "aggregation", "update", "steps"):
+        table.add_column(column)
+    table.add_column("parameters", justify="right")
+    for row in rows:
+        parts = [row.get(part, "RGAT") for part in ("message", "aggregation", "update")]
+        table.add_row(row["name"], *parts, row["steps"], f"{row['parameters']:,}")
+    Console().print(table)
+
+
 def main() -> None:
     """The entry point of the command."""
     # What fails is raised as an exception: the C++ libraries' own log only gets in the way of what is printed.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    app()
+    try:
+        app()
+    except ValueError as error:  # Bad input, said in a sentence that needs no traceback.
+        Console(stderr=True).print(f"[red]Error:[/] {error}", highlight=False)
+        sys.exit(2)

@@ -192,7 +192,7 @@ def _recomputed_loop(
             _, to_states, to_weights = tf.while_loop(
                 lambda number, *_: number >= 0,
                 backward,
-                (tf.constant(steps - 1), list(upstream), zeros),
+                (tf.constant(steps - 1), [tf.convert_to_tensor(value) for value in upstream], zeros),
                 maximum_iterations=steps,
             )
             return [*to_states, *to_weights]

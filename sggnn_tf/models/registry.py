@@ -82,8 +82,8 @@ def node_set_update(name: str, units: int, relations: Sequence[str], switches: S
       name: the model.
       units: the width of the states.
       relations: the edge sets that arrive.
-      switches: arguments of the parts; and for `rgcn` and `ggnn`, `message` ("auto", "matrix" or "reduced") and
-        `aggregation` ("sum" or "mean").
+      switches: arguments of the parts; and for `rgcn` and `ggnn`, `message` ("matrix", "reduced", or "auto", which is
+        reduced for states wider than 150) and `aggregation` ("sum" or "mean").
     """
     parts = find(name)
     left = dict(switches)
@@ -93,7 +93,7 @@ def node_set_update(name: str, units: int, relations: Sequence[str], switches: S
         message: Any = parts.message
         aggregation: Any = parts.aggregation
         if name in ("rgcn", "ggnn"):
-            message = _chosen_message(left.pop("message", "auto"), units)
+            message = _chosen_message(left, units)
             aggregation = _chosen_aggregation(left.pop("aggregation", None), aggregation)
         update = RelationalNodeSetUpdate(
             relations,
@@ -108,6 +108,13 @@ def node_set_update(name: str, units: int, relations: Sequence[str], switches: S
     return update
 
 
+def update_parameters(name: str, units: int, num_relations: int, **switches: Any) -> int:
+    """The number of parameters of one update of a node set: of all steps together, where they share weights."""
+    update = node_set_update(name, units, [f"relation_{index}" for index in range(num_relations)], switches)
+    update.build()
+    return update.count_params()
+
+
 def switch_names(name: str) -> list[str]:
     """The switches of a model: the arguments of its parts."""
     parts = find(name)
@@ -118,9 +125,11 @@ def switch_names(name: str) -> list[str]:
     return sorted(names)
 
 
-def _chosen_message(choice: str, units: int) -> type[Message]:
+def _chosen_message(switches: Switches, units: int) -> type[Message]:
+    choice = switches.pop("message", "auto")
     if choice == "auto":
-        choice = "reduced" if units > REDUCED_FROM else "matrix"
+        is_reduced = units > REDUCED_FROM or "inner_units" in switches or "skip" in switches
+        choice = "reduced" if is_reduced else "matrix"
     if choice not in ("matrix", "reduced"):
         raise ValueError(f"message={choice!r}: it is 'auto', 'matrix' or 'reduced'.")
     return MatrixMessage if choice == "matrix" else ReducedMatrixMessage
@@ -142,7 +151,7 @@ def _take(switches: Switches, part: Callable[..., Any]) -> Switches:
 def _arguments(part: Any) -> list[str]:
     """The options that a part and its bases name, other than its width, its relations and Keras' own."""
     own = ("units", "relations", "receiver_tag", "message", "aggregation", "update", "kwargs")
-    names = []
+    names: list[str] = []
     for base in inspect.getmro(part):
         if issubclass(base, keras.layers.Layer) and base.__module__.startswith("sggnn_tf."):
             names += inspect.signature(base).parameters
