@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from sggnn_tf.layers.incoming_edges import IncomingEdges, take
+from sggnn_tf.layers.incoming_edges import IncomingEdges
 from sggnn_tf.layers.initializers import UniformFanIn, tensor
 
 Weights = dict[str, tf.Tensor]
@@ -101,7 +101,7 @@ class Attention(Aggregation):
         return weights
 
     def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
-        keys = rows @ weights["key"] + take(weights["relation"], edges.row_relation)
+        keys = rows @ weights["key"] + edges.from_relations(weights["relation"])
         values = rows @ weights["value"] if self.value_projection else rows
         queries = edges.from_receivers(state @ weights["query"])
         scores = tf.reduce_sum(by_head(queries * edges.at_edges(keys), self.num_heads), axis=-1)

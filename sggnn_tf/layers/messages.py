@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from sggnn_tf.layers.incoming_edges import IncomingEdges, take
+from sggnn_tf.layers.incoming_edges import IncomingEdges
 from sggnn_tf.layers.initializers import RelationMatrices, UniformFanIn, tensor
 
 Weights = dict[str, tf.Tensor]
@@ -68,7 +68,7 @@ class MatrixMessage(Message):
         return {"kernel": tensor(self.kernel, self.compute_dtype)}
 
     def rows(self, states: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
-        return by_relation_matrix(take(states, edges.row_sender), edges.row_sizes, weights["kernel"])
+        return by_relation_matrix(edges.from_senders(states), edges.row_sizes, weights["kernel"])
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "relation_fans": self.relation_fans}
@@ -114,9 +114,9 @@ class ReducedMatrixMessage(Message):
         return {name: tensor(kernel, self.compute_dtype) for name, kernel in kernels.items()}
 
     def rows(self, states: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
-        inner = take(states @ weights["inner"], edges.row_sender)
+        inner = edges.from_senders(states @ weights["inner"])
         messages = by_relation_matrix(inner, edges.row_sizes, weights["kernel"]) @ weights["outer"]
-        return messages + take(states, edges.row_sender) if self.skip else messages
+        return messages + edges.from_senders(states) if self.skip else messages
 
     def get_config(self) -> dict[str, Any]:
         config = {"inner_units": self.inner_units, "skip": self.skip, "relation_fans": self.relation_fans}
@@ -177,9 +177,12 @@ class GatedMessage(Message):
         }
 
     def rows(self, states: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
-        hidden = take(states @ weights["state"], edges.row_sender) + take(weights["relation"], edges.row_relation)
-        gate, update = tf.split(tf.nn.elu(hidden) @ weights["kernel"] + weights["bias"], 2, axis=1)
-        return update + tf.sigmoid(gate) * (take(states, edges.row_sender) - update)
+        # Read together, so that their gradients are summed to the senders in one pass.
+        senders = edges.from_senders(tf.concat([states @ weights["state"], states], axis=1))
+        hidden, senders = tf.split(senders, [self.hidden_units, self.units], axis=1)
+        hidden = tf.nn.elu(hidden + edges.from_relations(weights["relation"]))
+        gate, update = tf.split(hidden @ weights["kernel"] + weights["bias"], 2, axis=1)
+        return update + tf.sigmoid(gate) * (senders - update)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "hidden_units": self.hidden_units, "gate_bias": self.gate_bias}

@@ -10,7 +10,6 @@ import keras
 import tensorflow as tf
 
 from sggnn_tf.layers.aggregations import by_head, check_heads, softmax_sum, weighted_mean
-from sggnn_tf.layers.incoming_edges import take
 from sggnn_tf.layers.initializers import RelationMatrices, tensor
 from sggnn_tf.layers.messages import by_relation_matrix
 from sggnn_tf.layers.relational_update import Prepared, States, SteppedNodeSetUpdate
@@ -96,7 +95,7 @@ class RGATNodeSetUpdate(SteppedNodeSetUpdate):
 
     def step(self, states: States, node_set_name: str, step: Any, prepared: Prepared) -> tf.Tensor:
         edges, weights = prepared.edges, prepared.weights["rgat"]
-        senders = take(edges.stacked(states), edges.row_sender)
+        senders = edges.from_senders(edges.stacked(states))
         keys, values = tf.split(by_relation_matrix(senders, edges.row_sizes, weights["key_value"]), 2, axis=1)
         receivers = edges.from_receivers(states[node_set_name])
         queries = by_relation_matrix(receivers, edges.edge_sizes, weights["query"])
