@@ -177,12 +177,9 @@ class GatedMessage(Message):
         }
 
     def rows(self, states: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
-        # Read together, so that their gradients are summed to the senders in one pass.
-        senders = edges.from_senders(tf.concat([states @ weights["state"], states], axis=1))
-        hidden, senders = tf.split(senders, [self.hidden_units, self.units], axis=1)
-        hidden = tf.nn.elu(hidden + edges.from_relations(weights["relation"]))
-        gate, update = tf.split(hidden @ weights["kernel"] + weights["bias"], 2, axis=1)
-        return update + tf.sigmoid(gate) * (senders - update)
+        hidden = edges.from_senders(states @ weights["state"]) + edges.from_relations(weights["relation"])
+        gate, update = tf.split(tf.nn.elu(hidden) @ weights["kernel"] + weights["bias"], 2, axis=1)
+        return update + tf.sigmoid(gate) * (edges.from_senders(states) - update)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "hidden_units": self.hidden_units, "gate_bias": self.gate_bias}

@@ -21,7 +21,7 @@ class Edge(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A graph of a batch: the features of its node sets, and (sender, receiver) of the edges of each relation."""
+    """A graph of a batch: features of node sets and "context", and (sender, receiver) of the edges of each relation."""
 
     sizes: dict
     pairs: dict
@@ -92,6 +92,10 @@ def graph_tensor(ends, pieces, dtype="float64"):
         return np.array([edge[end] for edge in _numbered(ends, pieces, relation)], np.int32)
 
     return tfgnn.GraphTensor.from_pieces(
+        context=tfgnn.Context.from_fields(
+            sizes=[1] * len(pieces),
+            features={key: joined("context", key) for key in pieces[0].features.get("context", {})},
+        ),
         node_sets={
             name: tfgnn.NodeSet.from_fields(
                 sizes=[each.sizes[name] for each in pieces],

@@ -134,21 +134,22 @@ def relaxed_spec(graph):
     return graph.spec.relax(num_components=True, num_nodes=True, num_edges=True)
 
 
-def assert_like_oracle(make, typed, graph, tolerance=1e-10, *, relaxed=False, **repeat):
-    """Compares the states of all node sets after the steps of a `Repeat`, or without its arguments a `GraphUpdate`.
+def assert_like_oracle(make, typed, graph, tolerance=1e-10, *, relaxed=False, after_one_update=False, **repeat):
+    """Compares the states of all node sets after the steps of a `Repeat`.
 
     Args:
       make: `make(relations)` makes the update of a node set.
       typed, graph: the same graph twice, for the oracle and for the layer.
       relaxed: whether to run in a `tf.function` that does not know the sizes of the graph.
+      after_one_update: whether to call the `GraphUpdate` by itself first.
+      **repeat: the arguments of the `Repeat`.
     """
     update = oracle.graph_update(typed[0], make)
-    layer = Repeat(update, **repeat) if repeat else update
-    updates = layer.updates if repeat else [update]
-    oracle.build(updates)
+    layer = Repeat(update, **repeat)
+    oracle.build(layer.updates)
     function = tf.function(layer, input_signature=[relaxed_spec(graph)]) if relaxed else layer
-    got = oracle.states_of(function(graph))
-    steps = updates * (repeat.get("steps", 1) // len(updates))
+    got = oracle.states_of(function(update(graph) if after_one_update else graph))
+    steps = layer.updates if len(layer.updates) > 1 else [update] * (repeat["steps"] + after_one_update)
     for name, expected in oracle.run(steps, *typed, oracle.states_of(graph)).items():
         assert got[name].shape == expected.shape
         assert np.isfinite(got[name]).all()
@@ -159,8 +160,7 @@ def assert_like_oracle(make, typed, graph, tolerance=1e-10, *, relaxed=False, **
 def test_parts(message, aggregation, update, precision):
     dtype, tolerance = precision
     make = relational(message, aggregation, update)
-    assert_like_oracle(make, *case("more edges than senders", dtype), tolerance)
-    assert_like_oracle(make, *case("more edges than senders", dtype), tolerance, steps=3)
+    assert_like_oracle(make, *case("more edges than senders", dtype), tolerance, steps=3, after_one_update=True)
 
 
 @pytest.mark.parametrize(("message", "aggregation", "update", "switches"), PART_SWITCHES)
@@ -267,7 +267,7 @@ def test_ratio_of_signed_scores(num_heads, precision):
         incoming = oracle.edges_into(name, ends, pieces, len(expected))
         for v, edges in enumerate(incoming):
             scores = oracle.rgat_scores(layer, oracle.weights(layer), states, states[name][v], edges)
-            good = np.abs(scores.sum(axis=0)) >= 0.1 * np.abs(scores).sum(axis=0)
+            good = np.abs(scores.sum(axis=0)) >= 0.2 * np.abs(scores).sum(axis=0)
             units = np.repeat(good, UNITS // num_heads)
             assert np.abs(got[name][v] - expected[v])[units].max(initial=0.0) <= tolerance
             checked += len(edges) > 1 and good.any()
