@@ -91,6 +91,8 @@ class IncomingEdges:
 
     def stacked(self, states: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The states of all sending node sets, one below the other."""
+        if not self.senders:
+            return next(iter(states.values()))[:0]
         if len(self.senders) == 1:
             return states[self.senders[0]]
         return tf.concat([states[name] for name in self.senders], axis=0)

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from sggnn_tf.layers.aggregations import Aggregation
-from sggnn_tf.layers.graph_access import Tag, check_merged, feature, node_set
+from sggnn_tf.layers.graph_access import Tag, check_merged, edge_set, feature, node_set
 from sggnn_tf.layers.graph_layer import GraphLayer
 from sggnn_tf.layers.incoming_edges import IncomingEdges
 from sggnn_tf.layers.initializers import UniformFanIn, tensor
@@ -64,8 +64,9 @@ class SteppedNodeSetUpdate(GraphLayer, abc.ABC):
 
     def states(self, graph: Any, node_set_name: str) -> dict[str, tf.Tensor]:
         """The states that an update reads: those of the node set and of all that send to it."""
-        edges = self._edges(graph, node_set_name)
-        return {name: self._state(graph, name) for name in dict.fromkeys([node_set_name, *edges.senders])}
+        sender_tag = tfgnn.reverse_tag(self.receiver_tag)
+        senders = [edge_set(graph, name, self.name).adjacency.node_set_name(sender_tag) for name in self.relations]
+        return {name: self._state(graph, name) for name in dict.fromkeys([node_set_name, *senders])}
 
     def get_config(self) -> dict[str, Any]:
         config = {"units": self.units, "relations": list(self.relations), "receiver_tag": self.receiver_tag}

@@ -67,8 +67,8 @@ class Repeat(GraphLayer):
 
     def call(self, graph: Any, training: bool | None = None) -> Any:
         check_merged(graph, self.name)
-        names = sorted({name for update in self.updates for name in self._states(update, graph)})
-        states = {name: state for update in self.updates for name, state in self._states(update, graph).items()}
+        states = self._states(graph)
+        names = sorted(states)
         flat = [states[name] for name in names]
         for first, update in enumerate(self.updates):
             step, weights = self._step_function(update, graph, names, bool(training))
@@ -79,10 +79,10 @@ class Repeat(GraphLayer):
             else:
                 flat = step(flat, weights, first)
         new = dict(zip(names, flat, strict=True))
-        updated = {name for update in self.updates for name in update.node_set_updates}
         return graph.replace_features(
             node_sets={
-                name: {**graph.node_sets[name].get_features_dict(), tfgnn.HIDDEN_STATE: new[name]} for name in updated
+                name: {**graph.node_sets[name].get_features_dict(), tfgnn.HIDDEN_STATE: new[name]}
+                for name in self.updates[0].node_set_updates
             }
         )
 
@@ -96,9 +96,10 @@ class Repeat(GraphLayer):
             "recompute": self.recompute,
         }
 
-    def _states(self, update: GraphUpdate, graph: Any) -> dict[str, tf.Tensor]:
+    def _states(self, graph: Any) -> dict[str, tf.Tensor]:
+        """The states of all node sets that are updated or read."""
         states = {}
-        for name, layer in update.node_set_updates.items():
+        for name, layer in self.updates[0].node_set_updates.items():
             states.update(layer.states(graph, name))
         return states
 

@@ -233,6 +233,6 @@ def step_dropout(values: tf.Tensor, rate: float, step: Any, seed: tf.Tensor | No
     """Dropout with a mask that depends on the seed and the step only, so that a step can be run again."""
     if seed is None:
         return values
-    seed = seed + tf.stack([0, tf.cast(step, tf.int32)])
+    seed = seed + tf.stack([tf.cast(step, tf.int32), 0])  # A generator counts its passes in the second number.
     keep = tf.random.stateless_uniform(tf.shape(values), seed, dtype=tf.float32) >= rate
     return values * tf.cast(keep, values.dtype) / (1.0 - rate)

@@ -75,7 +75,9 @@ def find(name: str) -> ModelParts:
     return MODELS[name]
 
 
-def node_set_update(name: str, units: int, relations: Sequence[str], switches: Switches) -> SteppedNodeSetUpdate:
+def node_set_update(
+    name: str, units: int, relations: Sequence[str], switches: Switches, dtype: Any = None
+) -> SteppedNodeSetUpdate:
     """The update of one node set that makes up a model.
 
     Args:
@@ -84,11 +86,14 @@ def node_set_update(name: str, units: int, relations: Sequence[str], switches: S
       relations: the edge sets that arrive.
       switches: arguments of the parts; and for `rgcn` and `ggnn`, `message` ("matrix", "reduced", or "auto", which is
         reduced for states wider than 150) and `aggregation` ("sum" or "mean").
+      dtype: the policy of all parts.
     """
     parts = find(name)
     left = dict(switches)
     if parts.message is None or parts.aggregation is None or parts.update is None:
-        update: SteppedNodeSetUpdate = RGATNodeSetUpdate(units, relations, **_take(left, RGATNodeSetUpdate))
+        update: SteppedNodeSetUpdate = RGATNodeSetUpdate(
+            units, relations, **_take(left, RGATNodeSetUpdate), dtype=dtype
+        )
     else:
         message: Any = parts.message
         aggregation: Any = parts.aggregation
@@ -97,9 +102,10 @@ def node_set_update(name: str, units: int, relations: Sequence[str], switches: S
             aggregation = _chosen_aggregation(left.pop("aggregation", None), aggregation)
         update = RelationalNodeSetUpdate(
             relations,
-            message=message(units, **_take(left, message)),
-            aggregation=aggregation(**_take(left, aggregation)),
-            update=parts.update(units, **_take(left, parts.update)),
+            message=message(units, **_take(left, message), dtype=dtype),
+            aggregation=aggregation(**_take(left, aggregation), dtype=dtype),
+            update=parts.update(units, **_take(left, parts.update), dtype=dtype),
+            dtype=dtype,
         )
     if left:
         raise ValueError(

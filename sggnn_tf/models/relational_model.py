@@ -81,21 +81,26 @@ class RelationalModel(GraphModel):
             "recompute": recompute,
             **switches,
         }
-        self.initial_states = _initial_states(schema, units, embedding_units, {label, *ignore})
-        relations = _relations(schema)
+        policy = self.dtype_policy
+        self.initial_states = _initial_states(schema, units, embedding_units, {label, *ignore}, policy)
         updates = {
-            name: registry.node_set_update(model, units, arriving, switches) for name, arriving in relations.items()
+            node_set: registry.node_set_update(model, units, relations, switches, policy)
+            for node_set, relations in _relations(schema).items()
         }
-        is_shared = parts.shared if shared is None else shared
         self.encoder = Repeat(
-            GraphUpdate(node_sets=updates), steps, shared=is_shared, unroll=unroll, recompute=recompute
+            GraphUpdate(node_sets=updates, dtype=policy),
+            steps,
+            shared=parts.shared if shared is None else shared,
+            unroll=unroll,
+            recompute=recompute,
+            dtype=policy,
         )
         self.readout = _readout(schema, label)
         self.head = keras.layers.Dense(
             _num_classes(schema, label),
             kernel_initializer=UniformFanIn(units),
             bias_initializer=UniformFanIn(units),
-            dtype=_at_least_float32(self),
+            dtype="float64" if policy.name == "float64" else "float32",  # Scores are not worth rounding.
         )
 
     def call(self, graph: Any, training: bool | None = None) -> Any:
@@ -136,7 +141,7 @@ def split_label(label: str) -> tuple[str, str]:
     return set_name, feature_name
 
 
-def _initial_states(schema: Any, units: int, embedding_units: int, not_read: set[str]) -> InitialStates:
+def _initial_states(schema: Any, units: int, embedding_units: int, not_read: set[str], dtype: Any) -> InitialStates:
     """What to read of each node set and of the context; what is not described is refused."""
     node_sets = {
         name: _features(schema, name, node_set, not_read)
@@ -151,7 +156,7 @@ def _initial_states(schema: Any, units: int, embedding_units: int, not_read: set
                     f"edges by their relation. To leave it out, pass ignore=['{name}/{feature_name}']."
                 )
     context = _features(schema, schemas.CONTEXT, schema.context, not_read)
-    return InitialStates(units, embedding_units=embedding_units, node_sets=node_sets, context=context)
+    return InitialStates(units, embedding_units=embedding_units, node_sets=node_sets, context=context, dtype=dtype)
 
 
 def _features(schema: Any, set_name: str, piece: Any, not_read: set[str]) -> dict[str, tuple[str, int]]:
@@ -229,8 +234,3 @@ def _num_classes(schema: Any, label: str) -> int:
             f"num_values/{feature_name} to the metadata.extra of {set_name!r} in the schema."
         )
     return classes
-
-
-def _at_least_float32(model: keras.Model) -> str:
-    """Scores are not worth rounding: under mixed precision the head computes in float32."""
-    return "float64" if model.dtype_policy.name == "float64" else "float32"

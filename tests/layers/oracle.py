@@ -57,7 +57,7 @@ def tree(seed=0):
 def multigraph(node_sets="ab", sizes=(5, 0, 3), many=False, seed=0):
     """Random edges from each node set to each other and itself; the last node of each set has none.
 
-    There are parallel edges and self edges, and a relation `none` of no edges. The graph of size 0 is empty.
+    There are parallel edges and self edges, and a relation `none` of no edges. A graph of size 1 has no edges at all.
 
     Args:
       node_sets: the names of the node sets, a letter each.

@@ -51,8 +51,6 @@ GRAPHS = {
     "isolated nodes only": lambda: oracle.multigraph(sizes=(1, 1)),
 }
 SWITCHES = {"rgat": {"normaliser": "softmax"}}
-
-
 COMBINATIONS = list(itertools.product(MESSAGES, AGGREGATIONS, UPDATES))
 # The message, aggregation and update, and switches of these.
 PART_SWITCHES = [
