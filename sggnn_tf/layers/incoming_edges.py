@@ -162,9 +162,8 @@ def _offsets(sizes: list[Any]) -> list[Any]:
 
 
 def _concat(tensors: list[tf.Tensor]) -> tf.Tensor:
-    if not tensors:
-        return tf.zeros([0], tf.int32)
-    return tensors[0] if len(tensors) == 1 else tf.concat(tensors, axis=0)
+    # Also of a single one: the gradient of a loop cannot use a tensor that its function only captured.
+    return tf.concat(tensors, axis=0) if tensors else tf.zeros([0], tf.int32)
 
 
 def _with_length(values: tf.Tensor, length: Any) -> tf.Tensor:
