@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from sggnn_tf import doctor, tfgnn
+from sggnn_tf.models import registry
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,12 +20,29 @@ def blocks(path, language="python"):
     return re.findall(pattern, (ROOT / path).read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("code", [code for _, code in blocks("README.md")], ids=["fit", "subclass"])
+@pytest.mark.parametrize("code", [code for _, code in blocks("README.md")], ids=["fit", "models", "subclass"])
 def test_the_code_of_the_readme(code, monkeypatch):
     monkeypatch.setattr(doctor, "RINGS", 64)
     space = {}
     exec(compile(code, "README.md", "exec"), space)
     assert space["model"].built
+
+
+def test_the_code_of_the_models_guide():
+    space = {}
+    for _, code in blocks("docs/models.md"):
+        exec(compile(code, "docs/models.md", "exec"), space)
+    graph = tfgnn.random_graph_tensor(tfgnn.create_graph_spec_from_schema_pb(space["schema"]), row_lengths_range=(2, 5))
+    assert space["model"].built
+    states = tf.zeros([graph.node_sets["char"].total_size, 120])
+    graph = graph.replace_features(node_sets={"char": {tfgnn.HIDDEN_STATE: states}})
+    assert space["encoder"](graph).node_sets["char"][tfgnn.HIDDEN_STATE].shape[1] == 120
+
+
+def test_the_table_of_parameters():
+    table = dict(re.findall(r"\| `([a-z-]+)` \| [^|]* \| (\d+,[\d,]+) \|", (ROOT / "docs/models.md").read_text()))
+    expected = {name: f"{registry.update_parameters(name, 150, 7):,}" for name in registry.MODELS}
+    assert table == expected
 
 
 def test_migration_before_and_after():

@@ -29,7 +29,7 @@ class Repeat(GraphLayer):
       update: a `GraphUpdate` of node sets, each by a `RelationalNodeSetUpdate` or `RGATNodeSetUpdate`.
       steps: the number K of steps.
       shared: whether all steps share their weights. If not, there are K copies of the update, one after the other.
-      unroll: how many steps the loop's body holds. More is a little faster and takes longer to compile.
+      unroll: how many steps the body of the loop holds. More is a little faster and takes longer to compile.
       recompute: whether to keep only the states of each step, and run each step again on the way back: less
         memory for more time. For shared weights.
 
@@ -46,7 +46,7 @@ class Repeat(GraphLayer):
         steps: int,
         *,
         shared: bool = True,
-        unroll: int = 1,
+        unroll: int = 2,
         recompute: bool = False,
         **kwargs: Any,
     ) -> None:

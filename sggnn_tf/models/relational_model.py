@@ -59,7 +59,7 @@ class RelationalModel(GraphModel):
         embedding_units: int = 20,
         ignore: list[str] | tuple[str, ...] = (),
         shared: bool | None = None,
-        unroll: int = 1,
+        unroll: int = 2,
         recompute: bool = False,
         **switches: Any,
     ) -> None:
