@@ -35,6 +35,10 @@ class Aggregation(keras.layers.Layer, abc.ABC):
     def get_build_config(self) -> dict[str, Any] | None:
         return None
 
+    def get_config(self) -> dict[str, Any]:
+        """Keras' own. Without a word of its own, a layer made with a `DTypePolicy` is refused as not serialisable."""
+        return super().get_config()
+
 
 @keras.saving.register_keras_serializable("sggnn_tf")
 class Sum(Aggregation):

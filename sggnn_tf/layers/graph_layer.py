@@ -29,6 +29,10 @@ class ComposedLayer(keras.layers.Layer):
         """Nothing: the model that owns this layer builds it."""
         return None
 
+    def get_config(self) -> dict[str, Any]:
+        """Keras' own. Without a word of its own, a layer made with a `DTypePolicy` is refused as not serialisable."""
+        return super().get_config()
+
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> ComposedLayer:
         return cls(**keras.saving.deserialize_keras_object(config))

@@ -88,6 +88,13 @@ def test_it_serialises(graph):
     np.testing.assert_array_equal(again(graph), layer(graph))
 
 
+@pytest.mark.parametrize("layer_type", [layers.SingleInputNextState, layers.MakeEmptyFeature, layers.Sum, layers.Mean])
+def test_layers_without_arguments_serialise_with_a_policy(layer_type):
+    layer = layer_type(dtype=keras.DTypePolicy("mixed_bfloat16"))
+    again = keras.layers.deserialize(keras.layers.serialize(layer))
+    assert again.dtype_policy == layer.dtype_policy
+
+
 def test_dropout_inside_follows_training(graph):
     update = graphs.update("graph", dropout=0.5)
     mapped = graphs.model().sequence[0](graph)
