@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import Annotated, Any
 
@@ -28,12 +27,13 @@ def doctor(
     Example: sggnn doctor
     """
     from sggnn_tf import doctor as checkup  # TensorFlow takes seconds to import: not for `--help`.
+    from sggnn_tf.tfgnn_bridge import without_log_noise
 
-    console = Console(stderr=as_json)
+    console = Console(quiet=as_json)
     versions, devices = checkup.versions(), checkup.devices()
     console.print(", ".join(f"{name} {version}" for name, version in versions.items()), f"on {', '.join(devices)}")
     findings = []
-    with console.status("Training a graph network ..."):
+    with without_log_noise(), console.status("Training a graph network ..."):
         for finding in checkup.checks():
             findings.append(finding)
             mark = "[green]ok[/]    " if finding.is_fine else "[red]failed[/]"
@@ -77,7 +77,7 @@ def models(
         return
     table = Table(title=f"One update at {units} units and {relations} relations (separate steps: that many each)")
     for column in ("model", "message", "aggregation", "update", "steps"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     table.add_column("parameters", justify="right")
     for row in rows:
         parts = [row.get(part, "RGAT") for part in ("message", "aggregation", "update")]
@@ -87,8 +87,6 @@ def models(
 
 def main() -> None:
     """The entry point of the command."""
-    # What fails is raised as an exception: the C++ libraries' own log only gets in the way of what is printed.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         app()
     except ValueError as error:  # Bad input, said in a sentence that needs no traceback.

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-# What TensorFlow's C++ libraries print before their log level can be set, by an environment variable or
-# otherwise: INFO lines, and the line that says so. Warnings and errors are passed on.
+# What TensorFlow's C++ libraries print whatever the environment variables for their log level say: INFO lines,
+# and the line that explains them. Warnings and errors are passed on.
 _NOISE = re.compile(
     rb"I\d{4} \d\d:\d\d:|I\d{4} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d [\d:.]+: I |"
     rb"WARNING: All log messages before absl::InitializeLog|To enable the following instructions:"
@@ -28,7 +28,7 @@ _NOISE = re.compile(
 
 
 @contextlib.contextmanager
-def _without_startup_noise() -> Iterator[None]:
+def without_log_noise() -> Iterator[None]:
     """Holds back standard error (the file descriptor: C++ writes there) and lets through what is not noise."""
     try:
         stderr = os.dup(2)
@@ -63,7 +63,7 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def _import_tfgnn() -> ModuleType:
-    with _without_startup_noise(), _environment("TF_USE_LEGACY_KERAS", "1"):
+    with without_log_noise(), _environment("TF_USE_LEGACY_KERAS", "1"):
         import keras
         import tensorflow as tf
 
@@ -98,4 +98,4 @@ logging.getLogger("tensorflow").addFilter(_NotAboutMappings())
 #   choice. The public classes (MeanSquaredError, ...) derive from it, but there is none for a user's function.
 from keras.src.losses.losses import LossFunctionWrapper  # noqa: E402
 
-__all__ = ["LossFunctionWrapper", "tfgnn"]
+__all__ = ["LossFunctionWrapper", "tfgnn", "without_log_noise"]

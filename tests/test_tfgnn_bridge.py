@@ -40,7 +40,7 @@ def test_importing_prints_nothing():
 def test_what_is_not_noise_is_passed_on():
     run = python(
         "import os, sggnn_tf.tfgnn_bridge as bridge\n"
-        "with bridge._without_startup_noise():\n"
+        "with bridge.without_log_noise():\n"
         "    os.write(2, b'I0000 00:00:1.2 1 port.cc:153] oneDNN\\nW0000 00:00:1.2 1 cuda.cc:1] No such driver\\n')\n"
     )
     assert run.stderr == "W0000 00:00:1.2 1 cuda.cc:1] No such driver\n"
