@@ -81,6 +81,8 @@ class RelationalModel(GraphModel):
             "recompute": recompute,
             **switches,
         }
+        for each in ignore:
+            _check_feature(schema, each, "ignore")
         policy = self.dtype_policy
         self.initial_states = _initial_states(schema, units, embedding_units, {label, *ignore}, policy)
         updates = {
@@ -134,10 +136,19 @@ def build_model(name: str, schema: Any, *, units: int, steps: int, **options: An
 
 
 def split_label(label: str) -> tuple[str, str]:
-    """`(set, feature)` of a label written as `SET/FEATURE`."""
+    """`(set, feature)` of what is written as `SET/FEATURE`."""
     set_name, slash, feature_name = label.rpartition("/")
     if not (set_name and slash and feature_name):
-        raise ValueError(f"A label is NODE_SET/FEATURE or context/FEATURE, not {label!r}.")
+        raise ValueError(f"A feature is named NODE_SET/FEATURE or context/FEATURE, not {label!r}.")
+    return set_name, feature_name
+
+
+def _check_feature(schema: Any, label: str, argument: str) -> tuple[str, str]:
+    """The `(set, feature)` that an argument names, if the schema has it."""
+    set_name, feature_name = split_label(label)
+    known = schemas.feature_set(schema, set_name).features
+    if feature_name not in known:
+        raise ValueError(f"{argument}={label!r} names no feature of the schema: {set_name!r} has {sorted(known)}.")
     return set_name, feature_name
 
 
@@ -223,10 +234,7 @@ def _readout(schema: Any, label: str) -> keras.layers.Layer:
 
 
 def _num_classes(schema: Any, label: str) -> int:
-    set_name, feature_name = split_label(label)
-    if feature_name not in schemas.feature_set(schema, set_name).features:
-        known = sorted(schemas.feature_set(schema, set_name).features)
-        raise ValueError(f"The label {label!r} names no feature of the schema: {set_name!r} has {known}.")
+    set_name, feature_name = _check_feature(schema, label, "label")
     classes = schemas.num_values(schema, set_name, feature_name)
     if classes is None:
         raise ValueError(

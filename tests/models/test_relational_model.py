@@ -151,6 +151,7 @@ WRONG = {
     "recompute without sharing": ("rgat", {"recompute": True}, None, "share their weights"),
     "a label that is not there": ("ggnn", {"label": "user/name"}, None, r"'user' has \['age', 'kind', 'profile'\]"),
     "a label in a set that is not there": ("ggnn", {"label": "bot/kind"}, None, "no node or edge set 'bot'"),
+    "a feature to ignore that is not there": ("ggnn", {"ignore": ["user/nam"]}, None, "ignore='user/nam' names no"),
     "a label without a set": ("ggnn", {"label": "kind"}, None, "NODE_SET/FEATURE"),
     "a size that is not given": (
         "ggnn",
