@@ -156,9 +156,9 @@ def _take(switches: Switches, part: Callable[..., Any]) -> Switches:
 
 def _arguments(part: Any) -> list[str]:
     """The options that a part and its bases name, other than its width, its relations and Keras' own."""
-    own = ("units", "relations", "receiver_tag", "message", "aggregation", "update", "kwargs")
+    own = ("units", "relations", "receiver_tag", "message", "aggregation", "update", "args", "kwargs")
     names: list[str] = []
     for base in inspect.getmro(part):
         if issubclass(base, keras.layers.Layer) and base.__module__.startswith("sggnn_tf."):
             names += inspect.signature(base).parameters
-    return [name for name in dict.fromkeys(names) if name not in own and name != "args"]
+    return [name for name in dict.fromkeys(names) if name not in own]
