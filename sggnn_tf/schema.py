@@ -7,8 +7,11 @@ A `Feature` has no field for them, so they are entries of the `metadata.extra` o
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
 from google.protobuf import text_format
 
 from sggnn_tf.tfgnn_bridge import tfgnn
@@ -58,13 +61,40 @@ def num_values(schema: Any, set_name: str, feature_name: str) -> int | None:
     return int(text)
 
 
-def set_num_values(schema: Any, set_name: str, feature_name: str, value: int | list[str]) -> None:
-    """Writes the number of values of a categorical feature, or its vocabulary, into a schema."""
+def set_num_values(schema: Any, set_name: str, feature_name: str, value: int | Sequence[str]) -> None:
+    """Writes the number of values of a categorical feature, or its vocabulary, into a schema, in place of what is there."""
     extra = feature_set(schema, set_name).metadata.extra
+    keys = (f"num_values/{feature_name}", f"vocabulary/{feature_name}")
+    others = [entry for entry in extra if entry.key not in keys]
+    del extra[:]
+    extra.extend(others)
     if isinstance(value, int):
-        extra.add(key=f"num_values/{feature_name}", value=str(value))
+        extra.add(key=keys[0], value=str(value))
     else:
-        extra.add(key=f"vocabulary/{feature_name}", value=json.dumps(value))
+        extra.add(key=keys[1], value=json.dumps(list(value)))
+
+
+def shipped(name: str) -> Any:
+    """A schema of `task_schemas/`, by the name of its task."""
+    package = Path(__file__).parent
+    for folder in (package / "task_schemas", package.parent / "task_schemas"):  # Installed; in the repository.
+        if (folder / f"{name}.pbtxt").exists():
+            return read(folder / f"{name}.pbtxt")
+    raise ValueError(f"There is no schema for the task {name!r}.")
+
+
+def read(path: str | Path) -> Any:
+    """Reads a schema from a file and checks it as TF-GNN does."""
+    try:
+        text = tf.io.gfile.GFile(str(path)).read()
+    except (tf.errors.OpError, UnicodeDecodeError) as error:
+        raise ValueError(f"The schema {path} cannot be read: {error}") from None
+    try:
+        schema = from_text(text)
+        tfgnn.validate_schema(schema)
+    except (text_format.ParseError, tfgnn.ValidationError) as error:
+        raise ValueError(f"{path} is not a valid GraphSchema: {error}") from None
+    return schema
 
 
 def to_text(schema: Any) -> str:

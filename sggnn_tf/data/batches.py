@@ -1,0 +1,167 @@
+"""From examples to batches for `fit`: shuffled, merged, padded to static sizes, with labels and weights."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import tensorflow as tf
+
+from sggnn_tf import schema as schemas
+from sggnn_tf.data.examples import Examples
+from sggnn_tf.data.pad import pad
+from sggnn_tf.data.padding import MAX_SHAPES, find_padding, in_order
+from sggnn_tf.tfgnn_bridge import tfgnn
+
+log = logging.getLogger(__name__)
+
+
+class Batches:
+    """Batches of a data set as `(graph, labels, weights)`, ready for `fit(jit_compile=True)`.
+
+    A batch is a scalar `GraphTensor` with a component for each graph, and components of padding after them. Labels are
+    taken out of the graph; those of padding are 0 and have the weight 0. All batches have one of a few shapes, found from
+    the data (see `padding`).
+
+    Args:
+      examples: the graphs. They are all checked first: one that does not fit its schema is an error.
+      batch_size: the number of graphs of a batch; the last one of an epoch may have fewer.
+      label: the feature to predict, `_readout/FEATURE`, `NODE_SET/FEATURE` or `context/FEATURE`. None: batches are graphs
+        only.
+      shuffle_seed: if given, each epoch has an order of its own, which depends on this seed and the number of the epoch
+        alone. If not, batches are in the order of the data set.
+      max_shapes: the largest number of shapes, and so of compilations by XLA.
+      limits: the largest sizes of a graph, by node or edge set. By default there is no limit.
+      too_large: what to do with a graph over a limit: `error`, or `skip` it, which is logged and counted in `skipped`.
+
+    Example:
+
+    ```python
+    train = Batches(splits["train"], batch_size=20, shuffle_seed=0)
+    valid = Batches(splits["valid"], batch_size=20)
+    model.fit(train.dataset(), validation_data=valid.dataset(), epochs=30)
+    ```
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        batch_size: int,
+        *,
+        label: str | None = "_readout/label",
+        shuffle_seed: int | None = None,
+        max_shapes: int = MAX_SHAPES,
+        limits: Mapping[str, int] | None = None,
+        too_large: Literal["error", "skip"] = "error",
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}; it has to be at least 1.")
+        self.schema = examples.schema
+        self.batch_size = batch_size
+        self.shuffle_seed = shuffle_seed
+        self.label = None if label is None else _label(self.schema, label)
+        keep = _within_limits(examples, limits or {}, too_large)
+        self.skipped = len(examples) - len(keep)
+        self.records, self.sizes = examples.records[keep], examples.sizes[keep]
+        self.padding = find_padding(
+            self.sizes, examples.sets, batch_size, shuffled=shuffle_seed is not None, max_shapes=max_shapes
+        )
+
+    def __len__(self) -> int:
+        """The number of batches of an epoch."""
+        return math.ceil(len(self.records) / self.batch_size)
+
+    def __str__(self) -> str:
+        shapes = len(self.padding.shapes)
+        skipped = f"; {self.skipped} graphs skipped as too large" if self.skipped else ""
+        return (
+            f"{len(self.records)} graphs in {len(self)} batches of {self.batch_size}, of {shapes} "
+            f"shape{'s' if shapes > 1 else ''} at most; {self.efficiency():.1%} of the padded edges are real{skipped}"
+        )
+
+    def order(self, epoch: int) -> np.ndarray:
+        """The places of the examples in an epoch."""
+        return self._order(tf.constant(epoch, tf.int64)).numpy()
+
+    def efficiency(self, epoch: int = 0) -> float:
+        """Real over padded edges, over an epoch."""
+        return self.padding.efficiency(in_order(self.sizes[self.order(epoch)], self.batch_size))
+
+    def dataset(self, first_epoch: int = 0) -> tf.data.Dataset:
+        """The batches; each time the data set is iterated it is the next epoch.
+
+        Args:
+          first_epoch: the number of the first epoch, for training that goes on.
+        """
+        spec = tfgnn.create_graph_spec_from_schema_pb(self.schema)
+        records = tf.constant(self.records, tf.string)
+        epoch = tf.Variable(first_epoch, dtype=tf.int64, trainable=False)
+
+        def batches(_: tf.Tensor) -> tf.data.Dataset:
+            order = self._order(epoch.assign_add(1) - 1)
+            return tf.data.Dataset.from_tensor_slices(order).batch(self.batch_size)
+
+        def element(places: tf.Tensor) -> Any:
+            graph = tfgnn.parse_example(spec, tf.gather(records, places)).merge_batch_to_components()
+            return self._with_labels(*pad(graph, self.padding.graphs, self.padding.sizes_for(graph)))
+
+        data = tf.data.Dataset.range(1).flat_map(batches).map(element, num_parallel_calls=tf.data.AUTOTUNE)
+        data = data.apply(tf.data.experimental.assert_cardinality(len(self))).prefetch(tf.data.AUTOTUNE)
+        data.epoch = epoch  # Variables live as long as someone holds them.
+        return data
+
+    def _order(self, epoch: tf.Tensor) -> tf.Tensor:
+        places = tf.range(len(self.records), dtype=tf.int64)
+        if self.shuffle_seed is None:
+            return places
+        seed = tf.stack([tf.constant(self.shuffle_seed, tf.int64), epoch])
+        return tf.random.experimental.stateless_shuffle(places, seed)
+
+    def _with_labels(self, graph: Any, is_real: tf.Tensor) -> Any:
+        if self.label is None:
+            return graph
+        set_name, feature = self.label
+        if set_name == schemas.CONTEXT:
+            labels = graph.context[feature]
+            graph = graph.remove_features(context=[feature])
+        else:
+            labels = graph.node_sets[set_name][feature]
+            is_real = tfgnn.broadcast_context_to_nodes(graph, set_name, feature_value=is_real)
+            graph = graph.remove_features(node_sets={set_name: [feature]})
+        return graph, labels, tf.cast(is_real, tf.float32)
+
+
+def _label(schema: Any, label: str) -> tuple[str, str]:
+    """The set and the feature that a label names, if it can be one."""
+    set_name, _, feature = label.rpartition("/")
+    if set_name != schemas.CONTEXT and set_name not in schema.node_sets:
+        known = [schemas.CONTEXT, *sorted(schema.node_sets)]
+        raise ValueError(f"The label {label!r} is of no node set; the schema has {', '.join(known)}.")
+    known = sorted(schemas.feature_set(schema, set_name).features)
+    if feature not in known:
+        raise ValueError(f"The label {label!r} is no feature; {set_name!r} has {known}.")
+    return set_name, feature
+
+
+def _within_limits(examples: Examples, limits: Mapping[str, int], too_large: str) -> np.ndarray:
+    """The places of the examples that are not too large."""
+    names = examples.sets.names
+    for name in limits:
+        if name not in names:
+            raise ValueError(f"There is a limit for {name!r}, but the schema has {', '.join(names)}.")
+    limit = np.array([limits.get(name, np.iinfo(np.int64).max) for name in names])
+    is_over = (examples.sizes > limit).any(axis=1)
+    if is_over.any():
+        place = int(is_over.argmax())
+        sets = [i for i in range(len(names)) if examples.sizes[place, i] > limit[i]]
+        found = ", ".join(f"{examples.sizes[place, i]} in {names[i]!r} (limit {limit[i]})" for i in sets)
+        message = f"{examples.name_of(place)} is too large: {found}"
+        if too_large != "skip":
+            raise ValueError(f"{message}. Raise the limit, or pass too_large='skip'.")
+        log.warning("%d of %d graphs are skipped as too large, the first: %s.", is_over.sum(), len(is_over), message)
+    if is_over.all():
+        raise ValueError("All graphs are too large: nothing is left.")
+    return np.flatnonzero(~is_over)

@@ -1,0 +1,135 @@
+"""Conditional Recall: a string, whose last node is asked for a character that a rule picks.
+
+The rules, from the strongest: the first digit, else the first upper-case letter, else the first character.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import string
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sggnn_tf.graph import Graph
+from sggnn_tf.tasks.shuffle import shuffled
+from sggnn_tf.tasks.task import Task
+
+LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
+
+
+def answer(text: str) -> int:
+    """The place of the character that is the answer to a string."""
+    for rule in (str.isdigit, str.isupper):
+        for place, character in enumerate(text):
+            if rule(character):
+                return place
+    return 0
+
+
+def rule(text: str) -> str:
+    """Which rule decides a string: `digit`, `upper` or `lower`."""
+    character = text[answer(text)]
+    return "digit" if character.isdigit() else "upper" if character.isupper() else "lower"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConditionalRecall(Task):
+    """Strings of one length, as many for each answer.
+
+    A string whose answer is lower case is the answer and then lower-case letters. Otherwise the answer stands anywhere
+    but last; before a digit there are letters, after it anything; before an upper-case letter there are lower-case
+    letters, after it letters.
+
+    Args:
+      length: the number T of characters of a string.
+      examples_per_class: the number of strings for each answer.
+      letters: 61, without the letter Z (with which 20 strings an answer are the paper's 1220), or 62.
+    """
+
+    name: ClassVar[str] = "conditional_recall"
+    held_out: ClassVar[int] = 10
+
+    length: int = 10
+    examples_per_class: int = 20
+    letters: int = 61
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("length", self.length >= 2, "at least 2, so that there is something to remember")
+        self.require("examples_per_class", self.examples_per_class >= 1, "at least 1")
+        self.require("letters", self.letters in (61, 62), "61 (without the letter Z) or 62")
+
+    @functools.cached_property
+    def alphabet(self) -> str:
+        """The characters by id: lower case, upper case, digits, so that what may stand at a place is a prefix."""
+        return LOWER + UPPER[: self.letters - 36] + DIGITS
+
+    @property
+    def values(self) -> dict[str, list[str]]:
+        return {"char/symbol": list(self.alphabet), "_readout/label": list(self.alphabet)}
+
+    @property
+    def num_examples(self) -> int:
+        return self.letters * self.examples_per_class
+
+    def example(self, number: int) -> Graph:
+        return self.graph(self.text(number))
+
+    def text(self, number: int) -> str:
+        """The string of an example."""
+        random = self.random(number)
+        label = shuffled(number, self.num_examples, self.seed) // self.examples_per_class
+        lower, letters, anything = len(LOWER), self.letters - len(DIGITS), self.letters
+        if label < lower:
+            place, before, after = 0, lower, lower
+        elif label < letters:
+            place, before, after = int(random.integers(self.length - 1)), lower, letters
+        else:
+            place, before, after = int(random.integers(self.length - 1)), letters, anything
+        sizes = np.full(self.length, after)
+        sizes[:place] = before
+        symbols = (random.random(self.length) * sizes).astype(np.int64)
+        symbols[place] = label
+        return "".join(self.alphabet[symbol] for symbol in symbols)
+
+    def graph(self, text: str) -> Graph:
+        """The graph of a string of any length, with its answer."""
+        unknown = [character for character in text if character not in self.alphabet]
+        if unknown or not text:
+            problem = f"the character {unknown[0]!r}" if unknown else "no character"
+            raise ValueError(f"The string {text!r} has {problem}; it has to be of {self.alphabet}.")
+        symbols = np.array([self.alphabet.index(character) for character in text])
+        return Graph(
+            nodes={"char": {"symbol": symbols}, "_readout": {"label": symbols[answer(text)][None]}},
+            edges=_chain(len(text)),
+        )
+
+    def read(self, graph: Graph) -> str:
+        """The string of a graph."""
+        return "".join(self.alphabet[symbol] for symbol in _symbols(graph))
+
+    def hops(self, graph: Graph) -> np.ndarray:
+        text = self.read(graph)
+        return np.array([len(text) - 1 - answer(text)])
+
+    def positions(self, graph: Graph) -> np.ndarray:
+        places = np.arange(len(_symbols(graph)))
+        return np.stack([places, np.zeros_like(places)], axis=1).astype(float)
+
+
+def _symbols(graph: Graph) -> np.ndarray:
+    nodes: Any = graph.nodes["char"]
+    return nodes["symbol"]
+
+
+@functools.lru_cache
+def _chain(length: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    nodes = np.arange(length)
+    return {
+        "next": (nodes[:-1], nodes[1:]),
+        "previous": (nodes[1:], nodes[:-1]),
+        "self": (nodes, nodes),
+        "_readout/target": (nodes[-1:], nodes[:1]),
+    }

@@ -1,0 +1,92 @@
+"""What a task is: numbered examples, each a pure function of the seed and its number."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sggnn_tf.graph import Graph
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Task(abc.ABC):
+    """A data set that is generated: its arguments are the fields, its examples are numbered.
+
+    An example depends on the seed and its number only, so any part of the data set can be made anywhere.
+
+    Args:
+      seed: a whole number from 0 on.
+    """
+
+    name: ClassVar[str]  # Also the name of its schema.
+    held_out: ClassVar[int]  # One in this many examples goes to `valid`, and as many to `test`.
+
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.require("seed", self.seed >= 0, "a whole number from 0 on")
+
+    def require(self, argument: str, is_fine: bool, expected: str) -> None:
+        """Refuses an argument, by name."""
+        if not is_fine:
+            raise ValueError(f"{self.name}: {argument} is {getattr(self, argument)!r}; it has to be {expected}.")
+
+    @classmethod
+    def argument_names(cls) -> list[str]:
+        return [field.name for field in dataclasses.fields(cls)]
+
+    def arguments(self) -> dict[str, Any]:
+        """All arguments, the defaults too."""
+        return dataclasses.asdict(self)
+
+    @property
+    @abc.abstractmethod
+    def num_examples(self) -> int:
+        """The number of examples of all splits."""
+
+    @abc.abstractmethod
+    def example(self, number: int) -> Graph:
+        """The example of a number from 0 to `num_examples - 1`."""
+
+    @abc.abstractmethod
+    def hops(self, graph: Graph) -> np.ndarray:
+        """For each readout, the distance from the node that answers to the (nearest) node that holds the answer."""
+
+    @abc.abstractmethod
+    def positions(self, graph: Graph) -> np.ndarray:
+        """Where to draw each node, `[nodes, 2]`."""
+
+    @property
+    @abc.abstractmethod
+    def values(self) -> Mapping[str, int | Sequence[str]]:
+        """The number of values, or the vocabulary, of the features whose values depend on the arguments."""
+
+    @property
+    def relations_like(self) -> Mapping[str, str]:
+        """Relations that these arguments need beyond those of the schema, each with one that it is like."""
+        return {}
+
+    @property
+    def splits(self) -> dict[str, range]:
+        """The numbers of the examples of each split."""
+        total, held_out = self.num_examples, self.num_examples // self.held_out
+        if held_out == 0:
+            raise ValueError(
+                f"{self.name}: {total} examples are too few for three splits; one in {self.held_out} goes to valid "
+                f"and to test, so make at least {self.held_out}."
+            )
+        return {
+            "train": range(total - 2 * held_out),
+            "valid": range(total - 2 * held_out, total - held_out),
+            "test": range(total - held_out, total),
+        }
+
+    def random(self, number: int) -> np.random.Generator:
+        """The random numbers of one example."""
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(number,))))
