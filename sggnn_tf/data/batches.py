@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from sggnn_tf import schema as schemas
 from sggnn_tf.data.examples import Examples
-from sggnn_tf.data.pad import pad
+from sggnn_tf.data.pad import EMPTY, pad
 from sggnn_tf.data.padding import MAX_SHAPES, find_padding, in_order
 from sggnn_tf.tfgnn_bridge import tfgnn
 
@@ -128,9 +128,11 @@ class Batches:
             labels = graph.context[feature]
             graph = graph.remove_features(context=[feature])
         else:
-            labels = graph.node_sets[set_name][feature]
+            features = graph.node_sets[set_name].get_features_dict()
+            labels = features.pop(feature)
             is_real = tfgnn.broadcast_context_to_nodes(graph, set_name, feature_value=is_real)
-            graph = graph.remove_features(node_sets={set_name: [feature]})
+            features = features or {EMPTY: tf.zeros_like(labels, tf.float32)[:, None][:, :0]}
+            graph = graph.replace_features(node_sets={set_name: features})
         return graph, labels, tf.cast(is_real, tf.float32)
 
 

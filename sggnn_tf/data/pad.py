@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from sggnn_tf.tfgnn_bridge import tfgnn
 
+EMPTY = "empty"
+
 
 def pad(graph: Any, num_components: int, sizes: Mapping[str, int | tf.Tensor]) -> tuple[Any, tf.Tensor]:
     """Pads a graph with components that hold zeros; their edges join nodes of padding.
@@ -23,7 +25,8 @@ def pad(graph: Any, num_components: int, sizes: Mapping[str, int | tf.Tensor]) -
       sizes: the size of each node and edge set of the result; an integer becomes a static size.
 
     Returns:
-      The graph, and for each component whether it is real.
+      The graph, and for each component whether it is real. A node set without features has an empty one, `EMPTY`: without
+      any, its size would not be static but a sum of numbers that differ, and XLA would compile anew for each batch.
     """
     real = graph.total_num_components
     first_is_all = tf.one_hot(0, num_components - real, dtype=graph.spec.indices_dtype)  # Padding is in one component.
@@ -34,8 +37,13 @@ def pad(graph: Any, num_components: int, sizes: Mapping[str, int | tf.Tensor]) -
 
     def fields(name: str, piece: Any) -> dict[str, Any]:
         all_sizes = tf.concat([piece.sizes, first_is_all * missing(name)], axis=0)
-        features = {key: _with_rows(value, missing(name), sizes[name]) for key, value in piece.features.items()}
-        return {"sizes": tf.ensure_shape(all_sizes, [num_components]), "features": features}
+        features = dict(piece.features)
+        if name in graph.node_sets and not features:
+            features = {EMPTY: tf.zeros([piece.total_size, 0])}
+        return {
+            "sizes": tf.ensure_shape(all_sizes, [num_components]),
+            "features": {key: _with_rows(value, missing(name), sizes[name]) for key, value in features.items()},
+        }
 
     def adjacency(name: str, piece: Any) -> Any:
         ends = []
@@ -54,9 +62,7 @@ def pad(graph: Any, num_components: int, sizes: Mapping[str, int | tf.Tensor]) -
                 for key, value in graph.context.features.items()
             },
         ),
-        node_sets={
-            name: tfgnn.NodeSet.from_fields(**fields(name, piece)) for name, piece in graph.node_sets.items()
-        },
+        node_sets={name: tfgnn.NodeSet.from_fields(**fields(name, piece)) for name, piece in graph.node_sets.items()},
         edge_sets={
             name: tfgnn.EdgeSet.from_fields(**fields(name, piece), adjacency=adjacency(name, piece))
             for name, piece in graph.edge_sets.items()

@@ -89,9 +89,7 @@ def _look(schema: Any) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
 def _is_within(values: Any, limit: tf.Tensor) -> tf.Tensor:
     """Whether all values of each row are from 0 to a limit of the row."""
     axes = list(range(1, values.shape.rank))
-    smallest, largest = (
-        tf.cast(reduce(values, axis=axes), tf.int64) for reduce in (tf.reduce_min, tf.reduce_max)
-    )
+    smallest, largest = (tf.cast(reduce(values, axis=axes), tf.int64) for reduce in (tf.reduce_min, tf.reduce_max))
     return (smallest >= 0) & (largest < limit)
 
 

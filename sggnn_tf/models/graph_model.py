@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from sggnn_tf.layers.graph_layer import GraphLayer
 from sggnn_tf.layers.graph_spec import as_graph_spec, check_matches, from_text, to_text
+from sggnn_tf.models import static_shapes
 from sggnn_tf.tfgnn_bridge import LossFunctionWrapper, tfgnn
 
 
@@ -99,6 +100,29 @@ class GraphModel(GraphLayer, keras.Model):
     def train_on_batch(self, *args: Any, class_weight: Mapping[int, float] | None = None, **kwargs: Any) -> Any:
         self._set_class_weight(class_weight)
         return super().train_on_batch(*args, **kwargs)
+
+    def make_train_function(self, force: bool = False) -> None:
+        if self.train_function is None or force:
+            super().make_train_function(force)
+            self.train_function = self._compiled_by_shape(self.train_function, self.train_step)
+
+    def make_test_function(self, force: bool = False) -> None:
+        if self.test_function is None or force:
+            super().make_test_function(force)
+            self.test_function = self._compiled_by_shape(self.test_function, self.test_step)
+
+    def _compiled_by_shape(self, function: Any, step: Any) -> Any:
+        """A train or test function that, under XLA, takes batches of different sizes too."""
+        if not self.jit_compile or self.run_eagerly:
+            return function
+        by_shape = static_shapes.on_iterator(step, lambda: self.steps_per_execution)
+
+        def chosen(iterator: Any) -> Any:
+            if isinstance(iterator, tf.data.Iterator) and not static_shapes.is_static(iterator.element_spec):
+                return by_shape(iterator)
+            return function(iterator)
+
+        return chosen
 
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
         self.compile(**keras.saving.deserialize_keras_object(config))

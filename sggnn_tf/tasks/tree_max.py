@@ -123,7 +123,9 @@ class TreeMax(Task):
             depth[node] = depth[parents[node]] + 1
         places = np.zeros(len(parents))
         leaves = itertools.count()
-        for node in _depth_first(order[0], children):  # Leaves side by side, parents above the middle of their children.
+        for node in _depth_first(
+            order[0], children
+        ):  # Leaves side by side, parents above the middle of their children.
             places[node] = places[children[node]].mean() if children[node] else next(leaves)
         return np.stack([places, -depth], axis=1).astype(float)
 
@@ -161,7 +163,9 @@ def downwards(parents: Sequence[int] | np.ndarray) -> list[int]:
         order += children[node]
     if len(order) < len(parents):
         lost = min(set(range(len(parents))) - set(order))
-        raise ValueError(f"This is no tree: going up from node {lost} one comes in a circle, not to the root {roots[0]}.")
+        raise ValueError(
+            f"This is no tree: going up from node {lost} one comes in a circle, not to the root {roots[0]}."
+        )
     return order
 
 
