@@ -62,7 +62,7 @@ def num_values(schema: Any, set_name: str, feature_name: str) -> int | None:
 
 
 def set_num_values(schema: Any, set_name: str, feature_name: str, value: int | Sequence[str]) -> None:
-    """Writes the number of values of a categorical feature, or its vocabulary, into a schema, in place of what is there."""
+    """Writes the number of values of a categorical feature, or its vocabulary, into a schema; what was there goes."""
     extra = feature_set(schema, set_name).metadata.extra
     keys = (f"num_values/{feature_name}", f"vocabulary/{feature_name}")
     others = [entry for entry in extra if entry.key not in keys]

@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 class Batches:
     """Batches of a data set as `(graph, labels, weights)`, ready for `fit(jit_compile=True)`.
 
-    A batch is a scalar `GraphTensor` with a component for each graph, and components of padding after them. Labels are
-    taken out of the graph; those of padding are 0 and have the weight 0. All batches have one of a few shapes, found from
-    the data (see `padding`).
+    A batch is a scalar `GraphTensor` with a component for each graph, and components of padding after them. Labels
+    are taken out of the graph; those of padding are 0 and have the weight 0. All batches have one of a few shapes,
+    found from the data (see `padding`).
 
     Args:
       examples: the graphs. They are all checked first: one that does not fit its schema is an error.
       batch_size: the number of graphs of a batch; the last one of an epoch may have fewer.
-      label: the feature to predict, `_readout/FEATURE`, `NODE_SET/FEATURE` or `context/FEATURE`. None: batches are graphs
-        only.
+      label: the feature to predict, `_readout/FEATURE`, `NODE_SET/FEATURE` or `context/FEATURE`. None: batches are
+        graphs only.
       shuffle_seed: if given, each epoch has an order of its own, which depends on this seed and the number of the epoch
         alone. If not, batches are in the order of the data set.
       max_shapes: the largest number of shapes, and so of compilations by XLA.
@@ -155,7 +155,7 @@ def _within_limits(examples: Examples, limits: Mapping[str, int], too_large: str
         if name not in names:
             raise ValueError(f"There is a limit for {name!r}, but the schema has {', '.join(names)}.")
     limit = np.array([limits.get(name, np.iinfo(np.int64).max) for name in names])
-    is_over = (examples.sizes > limit).any(axis=1)
+    is_over = np.any(examples.sizes > limit, axis=1)
     if is_over.any():
         place = int(is_over.argmax())
         sets = [i for i in range(len(names)) if examples.sizes[place, i] > limit[i]]
@@ -163,7 +163,7 @@ def _within_limits(examples: Examples, limits: Mapping[str, int], too_large: str
         message = f"{examples.name_of(place)} is too large: {found}"
         if too_large != "skip":
             raise ValueError(f"{message}. Raise the limit, or pass too_large='skip'.")
-        log.warning("%d of %d graphs are skipped as too large, the first: %s.", is_over.sum(), len(is_over), message)
+        log.warning("%d of %d graphs are skipped as too large, the first: %s.", is_over.sum(), len(examples), message)
     if is_over.all():
         raise ValueError("All graphs are too large: nothing is left.")
     return np.flatnonzero(~is_over)

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 
 from sggnn_tf import schema as schemas
 from sggnn_tf.graph import Graph
+from sggnn_tf.layers.graph_access import is_auxiliary
 from sggnn_tf.tfgnn_bridge import tfgnn
 
 LISTS = {"integer": "int64_list", "float": "float_list", "string": "bytes_list"}
@@ -104,7 +105,7 @@ class Codec:
             yield f"nodes/{name}.{tfgnn.SIZE_NAME}", "integer", np.array([size])
             for field in fields:
                 yield f"nodes/{name}.{field.name}", field.kind, arrays[field.name].reshape(-1)
-        if not any(size for name, size in sizes.items() if not name.startswith("_")):
+        if not any(size for name, size in sizes.items() if not is_auxiliary(name)):
             raise ValueError("The graph is empty: it has no nodes.")
         for name, fields in self.edges.items():
             ends = graph.edges.get(name, ((), ()))
@@ -129,7 +130,7 @@ class Codec:
             if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
                 raise ValueError(f"The {end}s of the edge set {name!r} have to be a list of node numbers.")
             array = array.astype(np.int64)
-            if array.size and not (0 <= array.min() and array.max() < sizes[node_set]):
+            if array.size and not (array.min() >= 0 and array.max() < sizes[node_set]):
                 edge = int(np.flatnonzero((array < 0) | (array >= sizes[node_set]))[0])
                 raise ValueError(
                     f"The {end} of edge {edge} of the edge set {name!r} is node {array[edge]}, but the node set "
@@ -138,9 +139,22 @@ class Codec:
             checked.append(array)
         if len(checked[0]) != len(checked[1]):
             raise ValueError(
-                f"The edge set {name!r} has {len(checked[0])} sources and {len(checked[1])} targets; each edge has one of each."
+                f"The edge set {name!r} has {len(checked[0])} sources and {len(checked[1])} targets; each edge has one "
+                "of each."
+            )
+        if name in single_readouts(self.schema) and checked[1].tolist() != list(range(sizes[piece.target])):
+            raise ValueError(
+                f"The targets of the edge set {name!r} have to be 0 to {sizes[piece.target] - 1}, in this order: one "
+                f"edge for each node of {piece.target!r}."
             )
         return checked
+
+
+def single_readouts(schema: Any) -> list[str]:
+    """The edge sets of structured readouts that have one only, whose targets TF-GNN wants to be 0, 1, 2, ..."""
+    readouts = [name for name, piece in schema.edge_sets.items() if is_auxiliary(name) and is_auxiliary(piece.target)]
+    keys = [tuple(name.split("/")[:2]) for name in readouts]
+    return [name for name, key in zip(readouts, keys, strict=True) if keys.count(key) == 1]
 
 
 def _fields(schema: Any, set_name: str, piece: Any, where: str) -> list[Field]:
@@ -215,11 +229,11 @@ def _check_values(values: Any, field: Field) -> np.ndarray:
     if array.dtype.kind not in "iub":
         raise ValueError(f"Whole numbers are needed for {field.where}, not {array.dtype}.")
     array = array.astype(np.int64)
-    if field.num_values is not None and array.size and not (0 <= array.min() and array.max() < field.num_values):
+    if field.num_values is not None and array.size and not (array.min() >= 0 and array.max() < field.num_values):
         item = int(np.argwhere((array < 0) | (array >= field.num_values))[0][0])
         raise ValueError(
-            f"Item {item} of {field.where} is {array.reshape(len(array), -1)[item][0]}; by the schema its values are 0 to "
-            f"{field.num_values - 1}."
+            f"Item {item} of {field.where} is {array.reshape(len(array), -1)[item][0]}; by the schema its values are "
+            f"0 to {field.num_values - 1}."
         )
     return array
 

@@ -120,7 +120,8 @@ def task_schema(task: Task) -> Any:
         schema.edge_sets[relation].CopyFrom(schema.edge_sets[like])
         schema.edge_sets[relation].description = f"Like {like}."
     for feature, values in task.values.items():
-        schemas.set_num_values(schema, *feature.rsplit("/", 1), values)
+        set_name, feature_name = feature.rsplit("/", 1)
+        schemas.set_num_values(schema, set_name, feature_name, values)
     return schema
 
 

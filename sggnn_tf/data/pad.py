@@ -25,8 +25,9 @@ def pad(graph: Any, num_components: int, sizes: Mapping[str, int | tf.Tensor]) -
       sizes: the size of each node and edge set of the result; an integer becomes a static size.
 
     Returns:
-      The graph, and for each component whether it is real. A node set without features has an empty one, `EMPTY`: without
-      any, its size would not be static but a sum of numbers that differ, and XLA would compile anew for each batch.
+      The graph, and for each component whether it is real. A node set without features has an empty one, `EMPTY`:
+      without any, its size would not be static but a sum of numbers that differ, and XLA would compile anew for each
+      batch.
     """
     real = graph.total_num_components
     first_is_all = tf.one_hot(0, num_components - real, dtype=graph.spec.indices_dtype)  # Padding is in one component.

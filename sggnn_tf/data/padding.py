@@ -1,8 +1,8 @@
 """Static sizes for batches: a few shapes, found from the data, that waste little.
 
 A compiler needs static shapes, and graphs differ in size. A batch of random graphs is padded to the smallest of a few
-*shapes* into which it fits. More shapes waste less and compile more often: their number is bounded. The last shape holds
-any batch that can occur.
+*shapes* into which it fits. More shapes waste less and compile more often: their number is bounded. The last shape
+holds any batch that can occur.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class Padding:
     Attributes:
       sets: what the sizes are of.
       graphs: the number of components of a padded batch.
-      capacities: the largest sizes of a batch that is padded to a shape, `[shapes, sets]`; each row is no smaller than the
-        one before.
-      room: what is added to make the shape, `[sets]`: padding is graphs of its own, with a node for its edges to end at.
+      capacities: the largest sizes of a batch that is padded to a shape, `[shapes, sets]`; each row is no smaller
+        than the one before.
+      room: what is added to make the shape, `[sets]`: padding is graphs of its own, with a node for its edges to end
+        at.
     """
 
     sets: Sets

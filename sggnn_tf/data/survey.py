@@ -1,4 +1,4 @@
-"""A first look at every record of a data set, before anything is trained on it: does it fit, and how large is it?"""
+"""A first look at every record of a data set, before anything is trained on it: whether it fits, and its size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from sggnn_tf import schema as schemas
-from sggnn_tf.data.codec import Codec
+from sggnn_tf.data.codec import Codec, single_readouts
 from sggnn_tf.data.padding import Sets
 from sggnn_tf.layers.graph_access import is_auxiliary
 from sggnn_tf.tfgnn_bridge import tfgnn
@@ -21,7 +21,7 @@ def survey(records: np.ndarray, schema: Any, name_of: Callable[[int], str]) -> n
     """Checks each record against the schema and returns the sizes of the graphs.
 
     Checked are: that TF-GNN can parse it, that edges end at nodes that are there, that ids are in the range that the
-    schema gives, that numbers are finite, that there are nodes.
+    schema gives, that numbers are finite, that there are nodes, that a structured readout is in order.
 
     Args:
       records: serialised `tf.train.Example`s.
@@ -74,6 +74,10 @@ def _look(schema: Any) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
             adjacency = graph.edge_sets[name].adjacency
             for nodes, end in zip((adjacency.source, adjacency.target), ends, strict=True):
                 checks.append(_is_within(nodes, sizes[:, end]))
+            if name in single_readouts(schema):
+                in_order = tf.ragged.range(tf.cast(adjacency.target.row_lengths(), adjacency.target.dtype))
+                checks.append(_all(tf.ragged.map_flat_values(tf.equal, adjacency.target, in_order)))
+                checks.append(adjacency.target.row_lengths() == sizes[:, ends[1]])
         for set_name, piece in {schemas.CONTEXT: graph.context, **pieces}.items():
             for name, values in piece.features.items():
                 limit = schemas.num_values(schema, set_name, name) if values.dtype.is_integer else None

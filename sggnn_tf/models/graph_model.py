@@ -39,6 +39,8 @@ class GraphModel(GraphLayer, keras.Model):
     """
 
     _class_weight: Mapping[int, float] | None = None
+    train_function: Any
+    test_function: Any
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.built:

@@ -1,8 +1,8 @@
 """Steps compiled by XLA on batches of a few different sizes.
 
-XLA compiles for static shapes. A data set whose batches differ in size has unknown sizes in its `element_spec`, and Keras
-traces its step for those. Here the step is traced, and compiled, for the sizes of each batch that comes: once for each
-shape, and never again.
+XLA compiles for static shapes. A data set whose batches differ in size has unknown sizes in its `element_spec`, and
+Keras traces its step for those. Here the step is traced, and compiled, for the sizes of each batch that comes: once for
+each shape, and never again.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def on_iterator(step: Step, steps_per_execution: Callable[[], int]) -> Callable[
 
     compiled: dict[Any, Any] = {}  # By the spec of the data set and the shapes of a batch.
 
-    def compile_step(spec: Any) -> Any:
+    def compile_step(spec: Any, tensors: list[tf.Tensor]) -> Any:
         @tf.function(jit_compile=True, autograph=False)
         def run(tensors: list[tf.Tensor]) -> Any:
             data = tf.nest.pack_sequence_as(spec, tensors, expand_composites=True)
             return step(tf.nest.map_structure(with_sizes_of_tensors, data))
 
-        return run
+        return run.get_concrete_function(tensors)
 
     def function(iterator: tf.data.Iterator) -> Any:
         spec = iterator.element_spec
@@ -49,7 +49,7 @@ def on_iterator(step: Step, steps_per_execution: Callable[[], int]) -> Callable[
                 break
             key = (*tf.nest.flatten(spec), *(tuple(tensor.shape) for tensor in tensors))
             if key not in compiled:
-                compiled[key] = compile_step(spec)
+                compiled[key] = compile_step(spec, tensors)
             outputs = compiled[key](tensors)
         if outputs is None:
             raise StopIteration

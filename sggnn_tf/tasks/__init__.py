@@ -1,5 +1,8 @@
 """The paper's tasks: seeded generators of graphs, in NumPy."""
 
+import difflib
+from typing import Any
+
 from sggnn_tf.tasks.conditional_recall import ConditionalRecall
 from sggnn_tf.tasks.task import SPLITS, Task
 from sggnn_tf.tasks.tree_max import TreeMax
@@ -9,13 +12,11 @@ TASKS: dict[str, type[Task]] = {task.name: task for task in (ConditionalRecall, 
 __all__ = ["SPLITS", "TASKS", "ConditionalRecall", "Task", "TreeMax", "make"]
 
 
-def make(name: str, **arguments: object) -> Task:
+def make(name: str, **arguments: Any) -> Task:
     """The task of this name, with these arguments.
 
     Example: `make("conditional_recall", length=10, seed=3)`.
     """
-    import difflib
-
     if name not in TASKS:
         close = difflib.get_close_matches(name, TASKS, n=1, cutoff=0.4)
         hint = f" Did you mean {close[0]}?" if close else ""

@@ -22,9 +22,9 @@ SHIPPED_CHILDREN = 3  # The schema has relations for so many children.
 class TreeMax(Task):
     """Random trees, grown level by level until the tree is as deep as drawn.
 
-    Of each level, a random node has children for certain, so that the tree goes on; the others have none, 2 or 3 as it
-    happens. The tree is done with the first children on its last level: their parent is the only one on the level above.
-    (This gives the paper's share of far answers and 50 nodes a tree.)
+    Of each level, a random node has children for certain, so that the tree goes on; the others have none, 2 or 3 as
+    it happens. The tree is done with the first children on its last level: their parent is the only one on the level
+    above. (So the share of far answers is the paper's, and a tree has 50 nodes in the mean.)
 
     Args:
       trees: the number of trees.
