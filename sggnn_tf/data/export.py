@@ -134,14 +134,13 @@ def _write_records(
 
     beam = _beam()
     options = beam.options.pipeline_options.PipelineOptions(list(beam_options), runner=runner)
-    with _reported(lambda: progress(done(), total)):
-        with beam.Pipeline(options=options) as pipeline:
-            _ = (
-                pipeline
-                | beam.Create(planned)
-                | beam.Reshuffle()  # Or one worker would get all of them.
-                | beam.Map(write_shard, schema_text=text, gzip=gzip)
-            )
+    with _reported(lambda: progress(done(), total)), beam.Pipeline(options=options) as pipeline:
+        _ = (
+            pipeline
+            | beam.Create(planned)
+            | beam.Reshuffle()  # Or one worker would get all of them.
+            | beam.Map(write_shard, schema_text=text, gzip=gzip)
+        )
     splits: dict[str, Any] = {}
     for shard in planned:
         facts = json.loads(tf.io.gfile.GFile(f"{shard.path}.json").read())

@@ -75,9 +75,10 @@ def _look(schema: Any) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
             for nodes, end in zip((adjacency.source, adjacency.target), ends, strict=True):
                 checks.append(_is_within(nodes, sizes[:, end]))
             if name in single_readouts(schema):
-                in_order = tf.ragged.range(tf.cast(adjacency.target.row_lengths(), adjacency.target.dtype))
-                checks.append(_all(tf.ragged.map_flat_values(tf.equal, adjacency.target, in_order)))
-                checks.append(adjacency.target.row_lengths() == sizes[:, ends[1]])
+                targets = adjacency.target
+                in_order = tf.ragged.range(tf.cast(targets.row_lengths(), targets.dtype)).flat_values
+                checks.append(_all(targets.with_flat_values(targets.flat_values == in_order)))
+                checks.append(tf.cast(targets.row_lengths(), tf.int64) == sizes[:, ends[1]])
         for set_name, piece in {schemas.CONTEXT: graph.context, **pieces}.items():
             for name, values in piece.features.items():
                 limit = schemas.num_values(schema, set_name, name) if values.dtype.is_integer else None
