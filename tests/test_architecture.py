@@ -4,11 +4,12 @@ import ast
 from pathlib import Path
 
 import sggnn_tf
+from sggnn_tf.tasks import TASKS
 
 ROOT = Path(sggnn_tf.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 # What a package may import of ours, besides itself and what stands before it.
-ORDER = ["tfgnn_bridge", "schema", "layers", "models"]
+ORDER = ["tfgnn_bridge", "files", "graph", "schema", "tasks", "layers", "models", "data", "analysis"]
 
 
 def imports(path):
@@ -31,6 +32,23 @@ def test_imports_point_to_what_stands_before():
             if name.startswith("sggnn_tf."):
                 imported = name.split(".")[1]
                 assert ORDER.index(imported) <= ORDER.index(part(path)), f"{path.name} imports {name}"
+
+
+def test_layers_know_only_the_bridge_and_tasks_only_numpy():
+    for path in MODULES:
+        ours = {name.split(".")[1] for name in imports(path) if name.startswith("sggnn_tf.")}
+        if part(path) == "layers":
+            assert ours <= {"tfgnn_bridge", "layers"}, path.name
+        if part(path) == "tasks":
+            assert ours <= {"graph", "tasks"}, path.name
+            assert not any(name.startswith(("tensorflow", "keras")) for name in imports(path)), path.name
+
+
+def test_no_task_is_named_where_all_graphs_are_alike():
+    for path in MODULES:
+        if part(path) in ("layers", "models", "data"):
+            for name in TASKS:
+                assert name not in path.read_text(), f"{path.name} names {name}"
 
 
 def test_only_the_bridge_knows_tf_gnn_and_the_inside_of_keras():
