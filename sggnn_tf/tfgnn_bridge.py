@@ -92,10 +92,16 @@ class _NotAboutMappings(logging.Filter):
 tfgnn: Any = _import_tfgnn()
 logging.getLogger("tensorflow").addFilter(_NotAboutMappings())
 
+
+def is_auxiliary(set_name: str) -> bool:
+    """Whether a node or edge set is TF-GNN's bookkeeping, such as `_readout`, and not part of the graph."""
+    return tfgnn.get_aux_type_prefix(set_name) is not None
+
+
 # Private Keras names, each with the reason why no public one does. A test fails when one of them changes.
 #
 # LossFunctionWrapper: what `compile(loss="mse")` makes of a loss function, with a reduction of its own
 #   choice. The public classes (MeanSquaredError, ...) derive from it, but there is none for a user's function.
 from keras.src.losses.losses import LossFunctionWrapper  # noqa: E402
 
-__all__ = ["LossFunctionWrapper", "tfgnn", "without_log_noise"]
+__all__ = ["LossFunctionWrapper", "is_auxiliary", "tfgnn", "without_log_noise"]

@@ -7,8 +7,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from sggnn_tf import doctor
-from sggnn_tf.cli import app
+from sggnn_tf import data, doctor, tasks
+from sggnn_tf.cli import app, main
 from sggnn_tf.models import MODELS
 
 
@@ -60,3 +60,42 @@ def test_help_has_an_example(command, example):
     assert result.exit_code == 0
     assert f"Example: {example}" in result.output
     assert command in CliRunner().invoke(app, ["--help"]).output
+
+
+def test_dataset_writes_records_and_prints_the_card(tmp_path):
+    arguments = ["conditional_recall", "--length", "4", "--examples-per-class", "2", "--letters", "62", "--seed", "5"]
+    result = CliRunner().invoke(
+        app, ["dataset", *arguments, "--out", str(tmp_path / "data"), "--shards", "2", "--json"]
+    )
+    card = json.loads(result.stdout)
+    assert card == data.read_card(tmp_path / "data")
+    assert card["arguments"] == {"seed": 5, "length": 4, "examples_per_class": 2, "letters": 62}
+    task = tasks.ConditionalRecall(length=4, examples_per_class=2, letters=62, seed=5)
+    assert data.read(tmp_path / "data")["test"].records.tolist() == data.generate(task)["test"].records.tolist()
+
+
+def test_dataset_draws_examples(tmp_path):
+    path = tmp_path / "trees.png"
+    arguments = ["dataset", "tree_max", "--show", "2", "--max-depth", "6", "--picture", str(path)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tree_mx"], "Did you mean tree_max?"),
+        (["tree_max", "--length", "3"], "no argument 'length'"),
+        (["tree_max"], "nothing to do"),
+        (["tree_max", "--branching", "a,b", "--show", "1"], "--branching is 'a,b'"),
+        (["conditional_recall", "--length", "1", "--show", "1"], "length is 1"),
+        (["conditional_recall", "--out", "."], "--force"),
+    ],
+)
+def test_dataset_says_what_is_wrong(arguments, message, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["sggnn", "dataset", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert message in " ".join(capsys.readouterr().err.split())

@@ -1,14 +1,17 @@
 """What the README and the guides show is what runs."""
 
 import re
+import shlex
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from typer.testing import CliRunner
 
 from sggnn_tf import doctor, tfgnn
+from sggnn_tf.cli import app
 from sggnn_tf.models import registry
 
 ROOT = Path(__file__).parent.parent
@@ -37,6 +40,23 @@ def test_the_code_of_the_models_guide():
     states = tf.zeros([graph.node_sets["char"].total_size, 120])
     graph = graph.replace_features(node_sets={"char": {tfgnn.HIDDEN_STATE: states}})
     assert space["encoder"](graph).node_sets["char"][tfgnn.HIDDEN_STATE].shape[1] == 120
+
+
+def test_the_commands_and_the_code_of_the_data_guide(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (_, commands), (_, on_many_workers) = blocks("docs/data.md", "bash")
+    for line in commands.splitlines():
+        arguments = shlex.split(line, comments=True)
+        assert CliRunner().invoke(app, arguments[1:]).exit_code == 0, line
+    known = CliRunner().invoke(app, ["dataset", "--help"], env={"COLUMNS": "200"}).output
+    assert all(option in known for option in re.findall(r"--[a-z]+", on_many_workers))
+    space = {}
+    for _, code in blocks("docs/data.md"):
+        exec(compile(code, "docs/data.md", "exec"), space)
+    assert str(space["train"]) == re.search("^# (976 graphs.*)$", (ROOT / "docs/data.md").read_text(), re.MULTILINE)[1]
+    assert space["model"].built
+    assert sum(1 for _ in space["graphs"]) == 400
+    assert (tmp_path / "conditional_recall.png").stat().st_size > 10_000
 
 
 def test_the_table_of_parameters():

@@ -17,8 +17,8 @@ from matplotlib.patches import FancyArrowPatch
 from sggnn_tf import schema as schemas
 from sggnn_tf.files import write_whole
 from sggnn_tf.graph import Graph
-from sggnn_tf.layers.graph_access import is_auxiliary
 from sggnn_tf.tasks import Task
+from sggnn_tf.tfgnn_bridge import is_auxiliary
 
 ASKED, ANSWER, PLAIN = "#9ec5f4", "#f4a9a0", "#f3f3f3"
 BEND = 0.17  # How far an edge is bent at its middle, so that the two directions between a pair of nodes are apart.
@@ -105,7 +105,17 @@ def _draw_edges(axes: Axes, graph: Graph, positions: np.ndarray) -> None:
             if are_few:  # Nearer to the start, so that the two directions do not meet.
                 place = start + 0.42 * along + bend * np.array([along[1], -along[0]])
                 box: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
-                axes.text(*place, name, ha="center", va="center", fontsize=6, color=_colour(name), bbox=box, zorder=2)
+                axes.text(
+                    place[0],
+                    place[1],
+                    name,
+                    ha="center",
+                    va="center",
+                    fontsize=6,
+                    color=_colour(name),
+                    bbox=box,
+                    zorder=2,
+                )
 
 
 def _legend(relations: Sequence[str], is_single: bool) -> list[Line2D]:

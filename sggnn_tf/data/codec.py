@@ -12,8 +12,7 @@ from google.protobuf.message import DecodeError
 
 from sggnn_tf import schema as schemas
 from sggnn_tf.graph import Graph
-from sggnn_tf.layers.graph_access import is_auxiliary
-from sggnn_tf.tfgnn_bridge import tfgnn
+from sggnn_tf.tfgnn_bridge import is_auxiliary, tfgnn
 
 LISTS = {"integer": "int64_list", "float": "float_list", "string": "bytes_list"}
 

@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 
 from sggnn_tf.graph import Graph
-from sggnn_tf.layers.graph_access import is_auxiliary
+from sggnn_tf.tfgnn_bridge import is_auxiliary
 
 NODE_SET = "node_set"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from sggnn_tf.layers.graph_access import is_auxiliary
+from sggnn_tf.tfgnn_bridge import is_auxiliary
 
 MAX_SHAPES = 8
 ENOUGH = 0.9  # No further shape is added once so large a part of the padded edges is real.

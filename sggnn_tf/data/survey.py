@@ -11,8 +11,7 @@ import tensorflow as tf
 from sggnn_tf import schema as schemas
 from sggnn_tf.data.codec import Codec, single_readouts
 from sggnn_tf.data.padding import Sets
-from sggnn_tf.layers.graph_access import is_auxiliary
-from sggnn_tf.tfgnn_bridge import tfgnn
+from sggnn_tf.tfgnn_bridge import is_auxiliary, tfgnn
 
 AT_ONCE = 256
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import keras
 
-from sggnn_tf.layers.graph_access import Tag, is_auxiliary
+from sggnn_tf.layers.graph_access import Tag
 from sggnn_tf.layers.graph_update import GraphUpdate, NodeSetUpdate
-from sggnn_tf.tfgnn_bridge import tfgnn
+from sggnn_tf.tfgnn_bridge import is_auxiliary, tfgnn
 
 
 class ConvGNNBuilder:

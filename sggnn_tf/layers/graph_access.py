@@ -62,11 +62,6 @@ def check_merged(graph: Any, reader: str) -> None:
         )
 
 
-def is_auxiliary(set_name: str) -> bool:
-    """Whether a node or edge set is TF-GNN's bookkeeping, such as `_readout`, and not part of the graph."""
-    return tfgnn.get_aux_type_prefix(set_name) is not None
-
-
 def _pieces(graph: Any, kind: str) -> Mapping[str, Any]:
     return getattr(graph, kind if isinstance(graph, tfgnn.GraphTensor) else f"{kind}_spec")
 

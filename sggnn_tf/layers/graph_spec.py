@@ -7,8 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from sggnn_tf.layers.graph_access import is_auxiliary
-from sggnn_tf.tfgnn_bridge import tfgnn
+from sggnn_tf.tfgnn_bridge import is_auxiliary, tfgnn
 
 
 def as_graph_spec(description: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from sggnn_tf.layers.graph_access import check_merged, is_auxiliary
+from sggnn_tf.layers.graph_access import check_merged
 from sggnn_tf.layers.graph_layer import GraphLayer
-from sggnn_tf.tfgnn_bridge import tfgnn
+from sggnn_tf.tfgnn_bridge import is_auxiliary, tfgnn
 
 
 class PieceInputs:

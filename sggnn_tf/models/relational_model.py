@@ -10,13 +10,12 @@ import tensorflow as tf
 
 from sggnn_tf import schema as schemas
 from sggnn_tf.layers import GraphUpdate, Pool, Readout, StructuredReadout
-from sggnn_tf.layers.graph_access import is_auxiliary
 from sggnn_tf.layers.initial_states import CATEGORICAL, DENSE, InitialStates
 from sggnn_tf.layers.initializers import UniformFanIn
 from sggnn_tf.layers.repeat import Repeat
 from sggnn_tf.models import registry
 from sggnn_tf.models.graph_model import GraphModel
-from sggnn_tf.tfgnn_bridge import tfgnn
+from sggnn_tf.tfgnn_bridge import is_auxiliary, tfgnn
 
 READOUT = "_readout"
 

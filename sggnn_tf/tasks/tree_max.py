@@ -127,7 +127,7 @@ class TreeMax(Task):
             order[0], children
         ):  # Leaves side by side, parents above the middle of their children.
             places[node] = places[children[node]].mean() if children[node] else next(leaves)
-        return np.stack([0.75 * places, -depth], axis=1).astype(float)
+        return np.stack([0.9 * places, -depth], axis=1).astype(float)
 
     def _grow(self, random: np.random.Generator) -> list[int]:
         """The parents of the nodes of a random tree, level by level."""
