@@ -146,14 +146,15 @@ def generate(task: Task, progress: Callable[[int], None] = lambda made: None) ->
     }
 
 
-def read(folder: str | Path) -> dict[str, Examples]:
+def read(folder: str | Path, schema: Any = None) -> dict[str, Examples]:
     """The splits of an exported data set, by name; a shard that is missing is an error.
 
     Args:
       folder: what `sggnn dataset TASK --out FOLDER` wrote, or any folder with `schema.pbtxt` and records named
         `SPLIT-00000-of-00001.tfrecord` (or `.tfrecord.gz`).
+      schema: the schema, if it is not in the folder.
     """
-    schema = schemas.read(Path(folder) / SCHEMA)
+    schema = schemas.read(Path(folder) / SCHEMA) if schema is None else schema
     shards: dict[str, list[str]] = {}
     for path in _glob(str(Path(folder) / "*.tfrecord*")):
         match = re.fullmatch(r"(.+)-\d{5}-of-(\d{5})\.tfrecord(\.gz)?", Path(path).name)

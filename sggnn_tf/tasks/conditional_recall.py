@@ -16,6 +16,22 @@ from sggnn_tf.graph import Graph
 from sggnn_tf.tasks.shuffle import shuffled
 from sggnn_tf.tasks.task import Task
 
+RECIPE = {
+    "embedding_units": 20,
+    "learning_rate": 1e-3,
+    "clip_norm": 3.0,
+    "label_smoothing": 0.1,
+    "loss": "items",
+    "epochs": 100,
+    "patience": 30,
+    "dropout": 0.3,
+    "gate_bias": 3.0,
+    "neighbour_bias": 2.0,
+    "candidate_bias": True,
+    "normaliser": "softmax",
+}
+RECIPE_OF_MODEL = {"rgcn": {"epochs": 200}}
+
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 
 
@@ -50,6 +66,7 @@ class ConditionalRecall(Task):
 
     name: ClassVar[str] = "conditional_recall"
     held_out: ClassVar[int] = 10
+    size_argument: ClassVar[str] = "examples_per_class"
 
     length: int = 10
     examples_per_class: int = 20
@@ -74,7 +91,7 @@ class ConditionalRecall(Task):
     def num_examples(self) -> int:
         return self.letters * self.examples_per_class
 
-    def example(self, number: int) -> Graph:
+    def make_example(self, number: int) -> Graph:
         return self.graph(self.text(number))
 
     def text(self, number: int) -> str:
@@ -103,7 +120,7 @@ class ConditionalRecall(Task):
         symbols = np.array([self.alphabet.index(character) for character in text])
         return Graph(
             nodes={"char": {"symbol": symbols}, "_readout": {"label": symbols[answer(text)][None]}},
-            edges=_chain(len(text)),
+            edges=dict(_chain(len(text))),
         )
 
     def read(self, graph: Graph) -> str:
@@ -113,6 +130,18 @@ class ConditionalRecall(Task):
     def hops(self, graph: Graph) -> np.ndarray:
         text = self.read(graph)
         return np.array([len(text) - 1 - answer(text)])
+
+    def groups(self, graph: Graph) -> list[str]:
+        return [rule(self.read(graph))]
+
+    def recipe(self, model: str) -> dict[str, Any]:
+        return {
+            **RECIPE,
+            "units": 100 if self.length < 10 else 120 if self.length == 10 else 200,
+            "steps": self.length + 1,
+            "batch_size": 20 if self.examples_per_class < 50 else 50,
+            **RECIPE_OF_MODEL.get(model, {}),
+        }
 
     def positions(self, graph: Graph) -> np.ndarray:
         places = np.arange(len(_symbols(graph)))
@@ -127,6 +156,7 @@ def _symbols(graph: Graph) -> np.ndarray:
 @functools.lru_cache
 def _chain(length: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     nodes = np.arange(length)
+    nodes.setflags(write=False)  # All strings of a length share it.
     return {
         "next": (nodes[:-1], nodes[1:]),
         "previous": (nodes[1:], nodes[:-1]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-ROUNDS = 6
+ROUNDS = 10
 
 
 def shuffled(number: int, size: int, seed: int) -> int:

@@ -26,6 +26,7 @@ class Task(abc.ABC):
 
     name: ClassVar[str]  # Also the name of its schema.
     held_out: ClassVar[int]  # One in this many examples goes to `valid`, and as many to `test`.
+    size_argument: ClassVar[str]  # The argument that says how many examples there are.
 
     seed: int = 0
 
@@ -50,9 +51,15 @@ class Task(abc.ABC):
     def num_examples(self) -> int:
         """The number of examples of all splits."""
 
-    @abc.abstractmethod
     def example(self, number: int) -> Graph:
         """The example of a number from 0 to `num_examples - 1`."""
+        if not 0 <= number < self.num_examples:
+            raise ValueError(f"{self.name}: there is no example {number}; there are {self.num_examples}, from 0 on.")
+        return self.make_example(number)
+
+    @abc.abstractmethod
+    def make_example(self, number: int) -> Graph:
+        """The example of a number that there is."""
 
     @abc.abstractmethod
     def hops(self, graph: Graph) -> np.ndarray:
@@ -61,6 +68,14 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def positions(self, graph: Graph) -> np.ndarray:
         """Where to draw each node, `[nodes, 2]`."""
+
+    @abc.abstractmethod
+    def recipe(self, model: str) -> dict[str, Any]:
+        """How a model is trained on this task: settings of a run, and switches for the models that have them."""
+
+    def groups(self, graph: Graph) -> list[str]:
+        """For each readout, the kind of question it is, if there are kinds."""
+        return []
 
     @property
     @abc.abstractmethod
@@ -79,7 +94,7 @@ class Task(abc.ABC):
         if held_out == 0:
             raise ValueError(
                 f"{self.name}: {total} examples are too few for three splits; one in {self.held_out} goes to valid "
-                f"and to test, so make at least {self.held_out}."
+                f"and to test, so make at least {self.held_out}, by {self.size_argument}."
             )
         return {
             "train": range(total - 2 * held_out),

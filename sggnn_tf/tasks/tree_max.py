@@ -15,6 +15,26 @@ import numpy as np
 from sggnn_tf.graph import Graph
 from sggnn_tf.tasks.task import Task
 
+RECIPE = {
+    "units": 150,
+    "steps": 17,
+    "embedding_units": 30,
+    "batch_size": 20,
+    "learning_rate": 7.5e-4,
+    "clip_norm": 3.0,
+    "label_smoothing": 0.1,
+    "loss": "graphs",
+    "epochs": 200,
+    "min_epochs": 20,
+    "patience": 10,
+    "dropout": 0.1,
+    "gate_bias": 3.0,
+    "neighbour_bias": 2.0,
+    "candidate_bias": True,
+    "normaliser": "softmax",
+}
+RECIPE_OF_MODEL = {"sggnn-rm-gat": {"learning_rate": 2.5e-4}}
+
 SHIPPED_CHILDREN = 3  # The schema has relations for so many children.
 
 
@@ -35,6 +55,7 @@ class TreeMax(Task):
 
     name: ClassVar[str] = "tree_max"
     held_out: ClassVar[int] = 4
+    size_argument: ClassVar[str] = "trees"
 
     trees: int = 800
     min_depth: int = 5
@@ -50,7 +71,7 @@ class TreeMax(Task):
         self.require("max_depth", self.max_depth >= self.min_depth, f"at least min_depth, {self.min_depth}")
         fine = all(p >= 0 for p in self.branching) and abs(sum(self.branching) - 1) < 1e-6
         self.require("branching", fine, "probabilities of 0, 1, 2, ... children that sum to 1")
-        self.require("branching", self.branching[0] < 1, "such that a node can have children")
+        self.require("branching", any(p > 0 for p in self.branching[1:]), "such that a node can have children")
         self.require("max_value", self.max_value >= 1, "at least 1")
 
     @property
@@ -71,7 +92,7 @@ class TreeMax(Task):
         more = range(SHIPPED_CHILDREN + 1, self.max_children + 1)
         return {f"child_{n}{end}": f"child_{SHIPPED_CHILDREN}{end}" for n in more for end in ("", "_of")}
 
-    def example(self, number: int) -> Graph:
+    def make_example(self, number: int) -> Graph:
         random = self.random(number)
         parents = self._grow(random)
         return self.graph(parents, random.integers(1, self.max_value + 1, len(parents)))
@@ -85,14 +106,18 @@ class TreeMax(Task):
         """
         parents, values = np.asarray(parents), np.asarray(values)
         order = downwards(parents)
+        if values.shape != parents.shape:
+            raise ValueError(f"There are {len(parents)} nodes and {len(values)} values; each node has one.")
+        if values.min() < 1 or values.max() > self.max_value or values.dtype.kind not in "iu":
+            raise ValueError(f"The values have to be whole numbers from 1 to {self.max_value}, the max_value.")
         nodes = np.arange(len(parents))
         edges = {"self": (nodes, nodes), "_readout/target": (nodes, nodes)}
         numbers = _child_numbers(parents)
-        if len(nodes) and numbers.max() > max(self.max_children, SHIPPED_CHILDREN):
+        if numbers.max() > max(self.max_children, SHIPPED_CHILDREN):
             parent = parents[numbers.argmax()]
             raise ValueError(
-                f"The node {parent} has {numbers.max()} children; these graphs have relations for {self.max_children}. "
-                "Give probabilities for more children in `branching`."
+                f"The node {parent} has {numbers.max()} children; these graphs have relations for "
+                f"{max(self.max_children, SHIPPED_CHILDREN)}. Give probabilities for more children in `branching`."
             )
         for number in range(1, numbers.max() + 1):
             children = np.flatnonzero(numbers == number)
@@ -113,6 +138,9 @@ class TreeMax(Task):
                 hops[parent] = min(hops[parent], hops[node] + 1)
         return np.array(hops)
 
+    def recipe(self, model: str) -> dict[str, Any]:
+        return {**RECIPE, **RECIPE_OF_MODEL.get(model, {})}
+
     def positions(self, graph: Graph) -> np.ndarray:
         parents = parents_of(graph)
         order = downwards(parents)
@@ -123,10 +151,11 @@ class TreeMax(Task):
             depth[node] = depth[parents[node]] + 1
         places = np.zeros(len(parents))
         leaves = itertools.count()
-        for node in _depth_first(
-            order[0], children
-        ):  # Leaves side by side, parents above the middle of their children.
-            places[node] = places[children[node]].mean() if children[node] else next(leaves)
+        for node in _leaves_in_order(order[0], children):
+            places[node] = next(leaves)
+        for node in reversed(order):
+            if children[node]:  # Above the middle of its children.
+                places[node] = places[children[node]].mean()
         return np.stack([0.9 * places, -depth], axis=1).astype(float)
 
     def _grow(self, random: np.random.Generator) -> list[int]:
@@ -236,11 +265,14 @@ def _child_numbers(parents: np.ndarray) -> np.ndarray:
     return np.array(numbers)
 
 
-def _depth_first(node: int, children: list[list[int]]) -> Iterator[int]:
-    """The nodes of a tree, each after its children."""
-    for child in children[node]:
-        yield from _depth_first(child, children)
-    yield node
+def _leaves_in_order(root: int, children: list[list[int]]) -> Iterator[int]:
+    """The leaves of a tree, from left to right."""
+    left = [root]
+    while left:
+        node = left.pop()
+        left += reversed(children[node])
+        if not children[node]:
+            yield node
 
 
 @functools.lru_cache

@@ -105,7 +105,7 @@ def test_three_splits_need_enough_examples():
         TreeMax(trees=3).splits  # noqa: B018 - It is computed.
 
 
-@pytest.mark.parametrize("seed", [0, 1, 12345678, 2**70])
+@pytest.mark.parametrize("seed", [0, 1, 2**70])
 def test_a_shuffle_takes_every_number_to_a_place_of_its_own(seed):
     for size in (*range(1, 201), 1220):
         assert sorted(shuffled(number, size, seed) for number in range(size)) == list(range(size))

@@ -135,6 +135,18 @@ def test_the_number_of_nodes():
     assert max(len(parents) for seed in SEEDS for _, parents in dataset(seed)) > 200
 
 
+def test_the_mean_number_of_nodes_is_the_calculated_one():
+    def expected(depth):
+        sizes = [1.0]
+        for _ in range(depth - 2):
+            sizes.append(2.25 + 0.9 * (sizes[-1] - 1))  # One node has children for certain.
+        return sum(sizes) + 2.25
+
+    sizes = [len(parents) for seed in SEEDS for _, parents in dataset(seed)]
+    mean = np.mean([expected(depth) for depth in range(5, 16)])
+    assert abs(np.mean(sizes) - mean) < 4 * np.std(sizes) / np.sqrt(len(sizes))
+
+
 def test_the_nodes_own_number_is_often_the_answer():
     def share(trees):
         return np.mean(np.concatenate([g.nodes["node"]["value"] == g.nodes["_readout"]["label"] for g, _ in trees]))
@@ -177,7 +189,7 @@ def traits(parents, most):
 
 @pytest.mark.parametrize("branching", [TreeMax.branching, FIVE, (0.7, 0.1, 0.2)])
 def test_trees_grow_as_in_the_process_word_for_word(branching):
-    task = TreeMax(trees=2500, branching=branching, seed=1)
+    task = TreeMax(trees=2000, branching=branching, seed=1)
     dice = random.Random(1)
     most = len(branching) - 1
     expected = [traits(brute_force.grow(dice, dice.randint(5, 15), branching), most) for _ in range(task.trees)]
