@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -171,6 +172,226 @@ def dataset(
         row = [f"{mean:.2f}", str(max(hops))] if hops else ["", ""]
         table.add_row(split, f"{facts['examples']:,}", str(len(facts.get("shards", [1]))), *row)
     console.print(table)
+
+
+@app.command()
+def train(
+    task: Annotated[str | None, typer.Argument(help="conditional_recall or tree_max; or none, with --data.")] = None,
+    model: Annotated[str, typer.Option(help="The model; `sggnn models` lists them.")] = "sggnn-rv-gat",
+    workdir: Annotated[Path | None, typer.Option(help="The folder of the run. Default: runs/TASK-MODEL-seedN.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --workdir.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Records to train on instead of a task: a folder.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="Their schema, if it is not in the folder.")] = None,
+    label: Annotated[str | None, typer.Option(help="What to predict: NODE_SET/FEATURE or context/FEATURE.")] = None,
+    length: Annotated[int | None, typer.Option(help="conditional_recall: characters of a string.")] = None,
+    argument: Annotated[list[str] | None, typer.Option(help="Another argument of the task, such as trees=200.")] = None,
+    units: Annotated[int | None, typer.Option(help="The width of the states.")] = None,
+    steps: Annotated[int | None, typer.Option(help="The number of steps.")] = None,
+    dropout: Annotated[float | None, typer.Option(help="The rate of dropout.")] = None,
+    switch: Annotated[
+        list[str] | None, typer.Option(help="A switch of the model, such as gate_bias=0; `sggnn models --json`.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the data, the weights and the order. Default: 0.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="The largest number of epochs.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Epochs without a better valid accuracy before it stops.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Graphs of a batch.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
+    accumulate: Annotated[int | None, typer.Option(help="Batches for one step of the optimizer.")] = None,
+    jit: Annotated[bool | None, typer.Option(help="Compile with XLA. Default: on a GPU.")] = None,
+    precision: Annotated[str | None, typer.Option(help="float32, mixed_bfloat16, mixed_float16 or float64.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")] = False,
+) -> None:
+    """Train a model on a task, or on your own records, and measure it.
+
+    What is not given comes from the task's recipe. A run that was stopped goes on with --resume.
+
+    Example: sggnn train conditional_recall --length 5 --epochs 30
+
+    Example: sggnn train --data grid --label station/fails --model rgcn --steps 4
+
+    Example: sggnn train --resume --workdir runs/conditional_recall-sggnn-rv-gat-seed0
+    """
+    from sggnn_tf import training
+    from sggnn_tf.tfgnn_bridge import without_log_noise
+    from sggnn_tf.training.progress import ProgressBar
+
+    settings = {
+        "label": label,
+        "units": units,
+        "steps": steps,
+        "dropout": dropout,
+        **_assignments("switch", switch),
+        "seed": seed,
+        "epochs": epochs,
+        "patience": patience,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "accumulate": accumulate,
+        "jit": jit,
+        "precision": precision,
+    }
+    with without_log_noise():
+        if resume and task is None and data is None:
+            if workdir is None:
+                raise ValueError("--resume needs --workdir: the folder of the run to go on with.")
+            config = training.read_config(workdir)
+        elif task is not None and data is None:
+            arguments = {"length": length, **_assignments("argument", argument)}
+            given = {name: value for name, value in arguments.items() if value is not None}
+            config = training.for_task(task, model, task_arguments=given, **settings)
+        elif data is not None and task is None:
+            config = training.for_data(data, model, schema=schema, **settings)
+        else:
+            raise ValueError("Give a task or a folder with --data, and not both.")
+    name = config.task or Path(config.data or "").name
+    workdir = workdir or Path("runs") / f"{name}-{config.model}-seed{config.seed}"
+    console = Console(quiet=as_json)
+    console.print(f"{config.model}, {config.units} units, {config.steps} steps, on {name}: {workdir}")
+    bar = ProgressBar(Console(file=os.fdopen(os.dup(2), "w")))  # Standard error will be held back.
+    try:
+        with without_log_noise():
+            result = training.train(config, workdir, resume=resume, callbacks=[bar])
+    except KeyboardInterrupt:
+        bar.stop()
+        console.print(f"Stopped. All whole epochs are kept; to go on: sggnn train --resume --workdir {workdir}")
+        raise typer.Exit(130) from None
+    except training.TrainingStoppedError as error:
+        bar.stop()
+        raise ValueError(str(error)) from None
+    if as_json:
+        typer.echo(json.dumps(result, indent=2))
+    else:
+        _print_result(console, result)
+
+
+@app.command()
+def evaluate(
+    workdir: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for programs.")] = False,
+) -> None:
+    """Measure the model of a run again, from its files.
+
+    Example: sggnn evaluate runs/conditional_recall-sggnn-rv-gat-seed0
+    """
+    from sggnn_tf import training
+    from sggnn_tf.tfgnn_bridge import without_log_noise
+
+    with without_log_noise():
+        result = training.evaluate(workdir)
+    if as_json:
+        typer.echo(json.dumps(result, indent=2))
+    else:
+        _print_result(Console(), result)
+
+
+@app.command()
+def tables(
+    task: Annotated[str, typer.Argument(help="conditional_recall (the paper's Table 1) or tree_max (Table 2).")],
+    models: Annotated[str | None, typer.Option(help="Names with commas between them. Default: all seven.")] = None,
+    lengths: Annotated[str, typer.Option(help="conditional_recall: lengths.")] = "3,5,7,10",
+    seeds: Annotated[str | None, typer.Option(help="Default: the author's five.")] = None,
+    examples_per_class: Annotated[str, typer.Option(help="conditional_recall: strings an answer.")] = "20",
+    out: Annotated[Path, typer.Option(help="Where results are kept, a file a cell.")] = Path("results"),
+    workdir: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs/tables"),
+    from_: Annotated[Path | None, typer.Option("--from", help="Run nothing; the table of the results here.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="The largest number of epochs, in place of the recipe's.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON, for programs.")] = False,
+) -> None:
+    """Run the grid of one of the paper's tables, cell by cell, and print it.
+
+    A cell that is done is never run again, and one that was stopped goes on: stop at will, and start again.
+
+    Example: sggnn tables conditional_recall --models sggnn-rv-gat,rgcn --lengths 3,5 --seeds 12345678
+
+    Example: sggnn tables tree_max --from docs/results
+    """
+    from sggnn_tf import tasks, training
+    from sggnn_tf.models import MODELS, registry
+    from sggnn_tf.tfgnn_bridge import without_log_noise
+    from sggnn_tf.training import tables as grids
+    from sggnn_tf.training.progress import ProgressBar
+
+    tasks.find(task)
+    console = Console(quiet=as_json)
+    if from_ is None:
+        names = list(MODELS) if models is None else [registry.find(name).name for name in models.split(",")]
+        chosen = grids.SEEDS if seeds is None else _whole_numbers("seeds", seeds)
+        if task == "tree_max":
+            cells = list(grids.tree_cells(names, chosen))
+        else:
+            of_each = _whole_numbers("examples-per-class", examples_per_class)
+            cells = list(grids.recall_cells(names, _whole_numbers("lengths", lengths), chosen, of_each))
+        file = os.fdopen(os.dup(2), "w")  # Standard error will be held back.
+        settings = {} if epochs is None else {"epochs": epochs}
+
+        def bars(cell: Any) -> list[Any]:
+            return [ProgressBar(Console(file=file), f"{cell.model} {cell.variant} seed {cell.seed}")]
+
+        try:
+            with without_log_noise():
+                grids.run_cells(cells, out, workdir, settings, callbacks=bars)
+        except KeyboardInterrupt:
+            console.print("Stopped. All whole epochs are kept; the same command goes on.")
+            raise typer.Exit(130) from None
+        except training.TrainingStoppedError as error:
+            raise ValueError(str(error)) from None
+    entries = grids.read_table(task, from_ or out)
+    if as_json:
+        typer.echo(json.dumps([{**entry._asdict(), "mean": entry.mean, "spread": entry.spread} for entry in entries]))
+        return
+    columns = list(dict.fromkeys(entry.column for entry in entries))
+    table = Table("model", *columns, title=f"{task}: % right, mean ± spread over (seeds) | paper")
+    for name in MODELS:
+        row = {entry.column: entry for entry in entries if entry.model == name}
+        table.add_row(name, *(_cell_text(row.get(column)) for column in columns))
+    console.print(table)
+
+
+def _cell_text(entry: Any) -> str:
+    if entry is None:
+        return ""
+    paper = "" if entry.paper is None else f" | {entry.paper:.1f}"
+    return f"{entry.mean:.1f} ± {entry.spread:.1f} ({len(entry.values)}){paper}"
+
+
+def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--{option} is {text!r}; it has to be whole numbers with commas between them.") from None
+
+
+def _print_result(console: Console, result: dict[str, Any]) -> None:
+    """The figures of a run as a table."""
+    split = "test" if "test" in result else "valid"
+    figures = result[split]
+    title = f"{figures['accuracy']:.1%} of {figures['questions']:,} {split} questions right"
+    if figures["questions"] != figures["graphs"]:
+        title += f", {figures['graph_accuracy']:.1%} of {figures['graphs']:,} graphs all right"
+    floors = ", ".join(f"{name} {value:.1%}" for name, value in figures["floors"].items())
+    console.print(f"[bold]{title}[/] (without a model: {floors})")
+    for key, what in (("by_rule", "rule"), ("by_hops", "hops to the answer")):
+        if key in figures:
+            table = Table(what, "questions", "right")
+            for group, each in figures[key].items():
+                table.add_row(group, f"{each['questions']:,}", f"{each['accuracy']:.1%}")
+            console.print(table)
+
+
+def _assignments(option: str, texts: list[str] | None) -> dict[str, Any]:
+    """`name=value` options; a value is a number, true, false or a word."""
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--{option} is {text!r}; it has to be NAME=VALUE.")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:

@@ -20,10 +20,12 @@ from types import ModuleType
 from typing import Any
 
 # What TensorFlow's C++ libraries print whatever the environment variables for their log level say: INFO lines,
-# and the line that explains them. Warnings and errors are passed on.
+# the line that explains them, and the error that a machine without any NVIDIA driver has none (303). Other warnings and
+# errors are passed on.
 _NOISE = re.compile(
     rb"I\d{4} \d\d:\d\d:|I\d{4} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d [\d:.]+: I |"
-    rb"WARNING: All log messages before absl::InitializeLog|To enable the following instructions:"
+    rb"WARNING: All log messages before absl::InitializeLog|To enable the following instructions:|"
+    rb"E\d{4} .*failed call to cuInit.*\(303\)"
 )
 
 

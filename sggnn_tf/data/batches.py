@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from sggnn_tf import schema as schemas
 from sggnn_tf.data.examples import Examples
-from sggnn_tf.data.pad import EMPTY, pad
+from sggnn_tf.data.pad import EMPTY
 from sggnn_tf.data.padding import MAX_SHAPES, find_padding, in_order
 from sggnn_tf.tfgnn_bridge import tfgnn
 
@@ -31,6 +31,8 @@ class Batches:
       batch_size: the number of graphs of a batch; the last one of an epoch may have fewer.
       label: the feature to predict, `_readout/FEATURE`, `NODE_SET/FEATURE` or `context/FEATURE`. None: batches are
         graphs only.
+      ignore: features to leave out of the batches, as `SET/FEATURE`. XLA takes no strings, and compiles anew for each
+        batch with ragged features: such features have to be here for it.
       shuffle_seed: if given, each epoch has an order of its own, which depends on this seed and the number of the epoch
         alone. If not, batches are in the order of the data set.
       max_shapes: the largest number of shapes, and so of compilations by XLA.
@@ -52,6 +54,7 @@ class Batches:
         batch_size: int,
         *,
         label: str | None = "_readout/label",
+        ignore: Sequence[str] = (),
         shuffle_seed: int | None = None,
         max_shapes: int = MAX_SHAPES,
         limits: Mapping[str, int] | None = None,
@@ -63,6 +66,7 @@ class Batches:
         self.batch_size = batch_size
         self.shuffle_seed = shuffle_seed
         self.label = None if label is None else _label(self.schema, label)
+        self.ignore = [_feature(self.schema, each) for each in ignore]
         keep = _within_limits(examples, limits or {}, too_large)
         self.skipped = len(examples) - len(keep)
         self.records, self.sizes = examples.records[keep], examples.sizes[keep]
@@ -106,7 +110,7 @@ class Batches:
 
         def element(places: tf.Tensor) -> Any:
             graph = tfgnn.parse_example(spec, tf.gather(records, places)).merge_batch_to_components()
-            return self._with_labels(*pad(graph, self.padding.graphs, self.padding.sizes_for(graph)))
+            return self._with_labels(*self.padding.pad(self._without_ignored(graph)))
 
         data = tf.data.Dataset.range(1).flat_map(batches).map(element, num_parallel_calls=tf.data.AUTOTUNE)
         data = data.apply(tf.data.experimental.assert_cardinality(len(self))).prefetch(tf.data.AUTOTUNE)
@@ -119,6 +123,16 @@ class Batches:
             return places
         seed = tf.stack([tf.constant(self.shuffle_seed, tf.int64), epoch])
         return tf.random.experimental.stateless_shuffle(places, seed)
+
+    def _without_ignored(self, graph: Any) -> Any:
+        def names(set_name: str) -> list[str]:
+            return [feature for each, feature in self.ignore if each == set_name]
+
+        return graph.remove_features(
+            context=names(schemas.CONTEXT),
+            node_sets={name: names(name) for name in graph.node_sets},
+            edge_sets={name: names(name) for name in graph.edge_sets},
+        )
 
     def _with_labels(self, graph: Any, is_real: tf.Tensor) -> Any:
         if self.label is None:
@@ -138,13 +152,19 @@ class Batches:
 
 def _label(schema: Any, label: str) -> tuple[str, str]:
     """The set and the feature that a label names, if it can be one."""
-    set_name, _, feature = label.rpartition("/")
+    set_name = label.rpartition("/")[0]
     if set_name != schemas.CONTEXT and set_name not in schema.node_sets:
         known = [schemas.CONTEXT, *sorted(schema.node_sets)]
         raise ValueError(f"The label {label!r} is of no node set; the schema has {', '.join(known)}.")
+    return _feature(schema, label)
+
+
+def _feature(schema: Any, text: str) -> tuple[str, str]:
+    """The set and the feature that a text names."""
+    set_name, _, feature = text.rpartition("/")
     known = sorted(schemas.feature_set(schema, set_name).features)
     if feature not in known:
-        raise ValueError(f"The label {label!r} is no feature; {set_name!r} has {known}.")
+        raise ValueError(f"{text!r} is no feature; {set_name!r} has {known}.")
     return set_name, feature
 
 

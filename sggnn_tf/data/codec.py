@@ -15,6 +15,7 @@ from sggnn_tf.graph import Graph
 from sggnn_tf.tfgnn_bridge import is_auxiliary, tfgnn
 
 LISTS = {"integer": "int64_list", "float": "float_list", "string": "bytes_list"}
+DTYPES = {"integer": np.int64, "float": np.float32, "string": object}
 
 
 class Field(NamedTuple):
@@ -255,12 +256,12 @@ def _array(features: Any, key: str, field: Field, size: int) -> np.ndarray:
     expected = [size, *field.shape]
     if key not in features:
         if math.prod(expected) == 0:
-            return np.zeros(expected, np.int64)
+            return np.zeros(expected, DTYPES[field.kind])
         raise ValueError(f"The field {key!r} is missing: {field.where}.")
     found = features[key].WhichOneof("kind") or LISTS[field.kind]
     if found != LISTS[field.kind]:
         raise ValueError(f"The field {key!r} is a {found}; by the schema it has to be a {LISTS[field.kind]}.")
-    values = np.array(getattr(features[key], found).value, object if field.kind == "string" else None)
+    values = np.array(getattr(features[key], found).value, DTYPES[field.kind])
     if values.size != math.prod(expected):
         raise ValueError(
             f"The field {key!r} has {values.size} values; by the schema and the sizes in the record it has to have "

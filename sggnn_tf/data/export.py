@@ -12,6 +12,7 @@ import json
 import logging
 import threading
 import uuid
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -83,7 +84,7 @@ def export(
         else:
             splits = _write_records(source, ranges, partial, shards, gzip, runner, beam_options, progress)
         text = schemas.to_text(schema)
-        card = _card(source, form, gzip, text, splits)
+        card = json.loads(json.dumps(_card(source, form, gzip, text, splits)))
         _write(f"{partial}/{SCHEMA}", text)
         _write(f"{partial}/{CARD}", json.dumps(card, indent=2) + "\n")
     return card
@@ -134,13 +135,18 @@ def _write_records(
 
     beam = _beam()
     options = beam.options.pipeline_options.PipelineOptions(list(beam_options), runner=runner)
-    with _reported(lambda: progress(done(), total)), beam.Pipeline(options=options) as pipeline:
-        _ = (
-            pipeline
-            | beam.Create(planned)
-            | beam.Reshuffle()  # Or one worker would get all of them.
-            | beam.Map(write_shard, schema_text=text, gzip=gzip)
-        )
+    try:
+        with _reported(lambda: progress(done(), total)), beam.Pipeline(options=options) as pipeline:
+            _ = (
+                pipeline
+                | beam.Create(planned)
+                | beam.Reshuffle()  # Or one worker would get all of them.
+                | beam.Map(write_shard, schema_text=text, gzip=gzip)
+            )
+    except RuntimeError as error:  # Beam's word for whatever happened in a worker.
+        if "KeyboardInterrupt" in str(error):
+            raise KeyboardInterrupt from None
+        raise OSError(str(error).strip().splitlines()[-1]) from None
     splits: dict[str, Any] = {}
     for shard in planned:
         facts = json.loads(tf.io.gfile.GFile(f"{shard.path}.json").read())
@@ -180,8 +186,10 @@ def _plan(source: Task | Splits, ranges: Mapping[str, range], partial: str, shar
 def _save(source: Task | Splits, partial: str, progress: Progress) -> dict[str, Any]:
     total = source.num_examples if isinstance(source, Task) else 0
     examples = generate(source, lambda made: progress(made, total)) if isinstance(source, Task) else source
-    for split, each in examples.items():
-        each.graphs().save(f"{partial}/{split}")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Encoding a StructuredValue with type tensorflow_gnn")
+        for split, each in examples.items():
+            each.graphs().save(f"{partial}/{split}")
     return {split: {"examples": len(each)} for split, each in examples.items()}
 
 
@@ -212,19 +220,24 @@ def _whole_or_not_at_all(folder: str) -> Iterator[str]:
     mark = uuid.uuid4().hex[:8]
     partial, old = f"{folder}.partial-{mark}", f"{folder}.old-{mark}"
     try:
-        try:
-            tf.io.gfile.makedirs(partial)
-            yield partial
-        except (tf.errors.OpError, OSError) as error:
-            raise ValueError(f"{folder} cannot be written: {error}") from None
+        tf.io.gfile.makedirs(partial)
+        yield partial
         if tf.io.gfile.exists(folder):
             tf.io.gfile.rename(folder, old)
-        tf.io.gfile.rename(partial, folder)
+        try:
+            tf.io.gfile.rename(partial, folder)
+        except tf.errors.OpError:
+            if tf.io.gfile.exists(old):
+                tf.io.gfile.rename(old, folder)
+            raise
+        if tf.io.gfile.exists(old):
+            tf.io.gfile.rmtree(old)
+    except (tf.errors.OpError, OSError) as error:
+        raise ValueError(f"{folder} cannot be written: {error}") from None
     finally:
-        for left in (partial, old):
-            with contextlib.suppress(tf.errors.OpError):
-                if tf.io.gfile.exists(left):
-                    tf.io.gfile.rmtree(left)
+        with contextlib.suppress(tf.errors.OpError):
+            if tf.io.gfile.exists(partial):
+                tf.io.gfile.rmtree(partial)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,8 @@ def pad(graph: Any, num_components: int, sizes: Mapping[str, int | tf.Tensor]) -
       batch.
     """
     real = graph.total_num_components
-    first_is_all = tf.one_hot(0, num_components - real, dtype=graph.spec.indices_dtype)  # Padding is in one component.
+    depth = tf.cast(num_components - real, tf.int32)
+    first_is_all = tf.one_hot(0, depth, dtype=graph.spec.indices_dtype)  # Padding is in one component.
 
     def missing(name: str) -> tf.Tensor:
         piece = graph.node_sets[name] if name in graph.node_sets else graph.edge_sets[name]
@@ -74,6 +75,10 @@ def pad(graph: Any, num_components: int, sizes: Mapping[str, int | tf.Tensor]) -
 
 def _with_rows(values: Any, missing: tf.Tensor, size: int | tf.Tensor) -> Any:
     """Values with rows of zeros after them, or with empty rows if they are ragged."""
+    if isinstance(values, tf.RaggedTensor) and values.uniform_row_length is not None:
+        length = values.uniform_row_length
+        inner = _with_rows(values.values, missing * tf.cast(length, missing.dtype), size)
+        return tf.RaggedTensor.from_uniform_row_length(inner, length)
     if isinstance(values, tf.RaggedTensor):
         splits = values.row_splits
         splits = tf.concat([splits, tf.fill([missing], splits[-1])], axis=0)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from sggnn_tf.data.pad import pad
 from sggnn_tf.tfgnn_bridge import is_auxiliary
 
 MAX_SHAPES = 8
@@ -76,20 +77,20 @@ class Padding:
         totals = np.array([sizes.sum(axis=0) for sizes in batches])
         fits = (totals[:, None] <= self.capacities[None]).all(axis=2)
         padded = self.sets.cost(self.shapes)[fits.argmax(axis=1)]
-        return float(self.sets.cost(totals).sum() / padded.sum())
+        return float(self.sets.cost(totals).sum() / padded.sum()) if padded.any() else 1.0
 
-    def sizes_for(self, graph: Any) -> dict[str, int | tf.Tensor]:
-        """The first shape that holds a batch, by set; integers if there is only one shape."""
+    def pad(self, graph: Any) -> tuple[Any, tf.Tensor]:
+        """A batch, padded to the first shape that holds it; and whether each of its components is real."""
         pieces = {**graph.node_sets, **graph.edge_sets}
         totals = tf.stack([tf.cast(pieces[name].total_size, tf.int64) for name in self.sets.names])
         fits = tf.reduce_all(totals <= tf.constant(self.capacities, tf.int64), axis=1)
         message = "A batch is larger than every shape that was found for the data set; its sizes:"
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_any(fits), [message, totals])]):
-            chosen = tf.argmax(fits)
-        if len(self.shapes) == 1:
-            return dict(zip(self.sets.names, self.shapes[0].tolist(), strict=True))
-        sizes = tf.constant(self.shapes, tf.int64)[chosen]
-        return {name: sizes[place] for place, name in enumerate(self.sets.names)}
+            sizes: dict[str, int | tf.Tensor] = dict(zip(self.sets.names, self.shapes[0].tolist(), strict=True))
+            if len(self.shapes) > 1:
+                chosen = tf.constant(self.shapes, tf.int64)[tf.argmax(fits)]
+                sizes = {name: chosen[place] for place, name in enumerate(self.sets.names)}
+            return pad(graph, self.graphs, sizes)
 
 
 def find_padding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ def survey(records: np.ndarray, schema: Any, name_of: Callable[[int], str]) -> n
     Returns:
       The sizes of each graph, `[graphs, sets]`, in the order of `Sets.of(schema)`.
     """
-    look = _look(schema)
+    look = _look(schemas.to_text(schema))
     found = [np.zeros([0, len(Sets.of(schema).names)], np.int64)]
     for start in range(0, len(records), AT_ONCE):
         some = records[start : start + AT_ONCE]
@@ -57,8 +58,10 @@ def _explain(records: np.ndarray, start: int, schema: Any, name_of: Callable[[in
             raise ValueError(f"{name_of(place)}: {error}") from None
 
 
-def _look(schema: Any) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+@functools.lru_cache(maxsize=8)  # The splits of a data set share it.
+def _look(schema_text: str) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
     """A function of a batch of records that returns the sizes of the graphs and whether they are fine."""
+    schema = schemas.from_text(schema_text)
     spec = tfgnn.create_graph_spec_from_schema_pb(schema)
     sets = Sets.of(schema)
 

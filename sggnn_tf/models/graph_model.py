@@ -41,6 +41,7 @@ class GraphModel(GraphLayer, keras.Model):
     _class_weight: Mapping[int, float] | None = None
     train_function: Any
     test_function: Any
+    predict_function: Any
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.built:
@@ -112,6 +113,12 @@ class GraphModel(GraphLayer, keras.Model):
         if self.test_function is None or force:
             super().make_test_function(force)
             self.test_function = self._compiled_by_shape(self.test_function, self.test_step)
+
+    def make_predict_function(self, force: bool = False) -> None:
+        if self.predict_function is None or force:
+            super().make_predict_function(force)
+            if self.jit_compile and not self.run_eagerly and self.distribute_strategy.num_replicas_in_sync == 1:
+                self.predict_function = static_shapes.on_batches(self.predict_step)
 
     def _compiled_by_shape(self, function: Any, step: Any) -> Any:
         """A train or test function that, under XLA, takes batches of different sizes too."""

@@ -104,6 +104,16 @@ class RelationalModel(GraphModel):
             dtype="float64" if policy.name == "float64" else "float32",  # Scores are not worth rounding.
         )
 
+    def build(self, graph_spec: Any = None) -> None:
+        """Creates all weights. Graphs to come need neither the label nor what is ignored."""
+        if isinstance(graph_spec, tfgnn.GraphSchema):
+            schema, graph_spec = graph_spec, type(graph_spec)()
+            graph_spec.CopyFrom(schema)
+            for each in (self.settings["label"], *self.settings["ignore"]):
+                set_name, feature_name = split_label(each)
+                schemas.feature_set(graph_spec, set_name).features.pop(feature_name, None)
+        super().build(graph_spec)
+
     def call(self, graph: Any, training: bool | None = None) -> Any:
         graph = self.encoder(self.initial_states(graph), training=training)
         return self.head(self.readout(graph))

@@ -7,12 +7,10 @@ each shape, and never again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
-
-from sggnn_tf.tfgnn_bridge import tfgnn
 
 Step = Callable[[Any], Any]
 
@@ -24,33 +22,20 @@ def is_static(spec: Any) -> bool:
 
 def on_iterator(step: Step, steps_per_execution: Callable[[], int]) -> Callable[[tf.data.Iterator], Any]:
     """A function of an iterator, as Keras' `train_function` is, that runs a compiled step for each shape."""
+    run = _compiled_by_shape(step)
 
     @tf.function(reduce_retracing=True, autograph=False)
     def next_tensors(iterator: tf.data.Iterator) -> list[tf.Tensor]:
         return tf.nest.flatten(iterator.get_next(), expand_composites=True)
 
-    compiled: dict[Any, Any] = {}  # By the spec of the data set and the shapes of a batch.
-
-    def compile_step(spec: Any, tensors: list[tf.Tensor]) -> Any:
-        @tf.function(jit_compile=True, autograph=False)
-        def run(tensors: list[tf.Tensor]) -> Any:
-            data = tf.nest.pack_sequence_as(spec, tensors, expand_composites=True)
-            return step(tf.nest.map_structure(with_sizes_of_tensors, data))
-
-        return run.get_concrete_function(tensors)
-
     def function(iterator: tf.data.Iterator) -> Any:
-        spec = iterator.element_spec
         outputs = None
         for _ in range(steps_per_execution()):
             try:
                 tensors = next_tensors(iterator)
             except tf.errors.OutOfRangeError:
                 break
-            key = (*tf.nest.flatten(spec), *(tuple(tensor.shape) for tensor in tensors))
-            if key not in compiled:
-                compiled[key] = compile_step(spec, tensors)
-            outputs = compiled[key](tensors)
+            outputs = run(iterator.element_spec, tensors)
         if outputs is None:
             raise StopIteration
         return outputs
@@ -58,27 +43,32 @@ def on_iterator(step: Step, steps_per_execution: Callable[[], int]) -> Callable[
     return function
 
 
-def with_sizes_of_tensors(value: Any) -> Any:
-    """A `GraphTensor` whose spec has the sizes that its tensors have; anything else as it is."""
-    if not isinstance(value, tfgnn.GraphTensor):
-        return value
-    return tfgnn.GraphTensor.from_pieces(
-        context=tfgnn.Context.from_fields(sizes=value.context.sizes, features=value.context.features),
-        node_sets={
-            name: tfgnn.NodeSet.from_fields(sizes=piece.sizes, features=piece.features)
-            for name, piece in value.node_sets.items()
-        },
-        edge_sets={
-            name: tfgnn.EdgeSet.from_fields(
-                sizes=piece.sizes,
-                features=piece.features,
-                adjacency=tfgnn.Adjacency.from_indices(
-                    *(
-                        (piece.adjacency.node_set_name(tag), piece.adjacency[tag])
-                        for tag in (tfgnn.SOURCE, tfgnn.TARGET)
-                    )
-                ),
+def on_batches(step: Step) -> Callable[[Sequence[Any]], Any]:
+    """A function of a list of batches, as Keras' `predict_function` is, that runs a compiled step for each shape."""
+    run = _compiled_by_shape(step)
+
+    def function(batches: Sequence[Any]) -> Any:
+        specs = [tf.nest.map_structure(tf.type_spec_from_value, batch) for batch in batches]
+        tensors = [tf.nest.flatten(batch, expand_composites=True) for batch in batches]
+        outputs = [run(spec, each) for spec, each in zip(specs, tensors, strict=True)]
+        return tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *outputs)
+
+    return function
+
+
+def _compiled_by_shape(step: Step) -> Callable[[Any, list[tf.Tensor]], Any]:
+    """A function of a spec and the tensors of a batch of it: a step that is compiled once for each shape."""
+    compiled: dict[Any, Any] = {}
+
+    def function(spec: Any, tensors: list[tf.Tensor]) -> Any:
+        key = (*tf.nest.flatten(spec), *(tuple(tensor.shape) for tensor in tensors))
+        if key not in compiled:
+            run = tf.function(
+                lambda tensors: step(tf.nest.pack_sequence_as(spec, tensors, expand_composites=True)),
+                jit_compile=True,
+                autograph=False,
             )
-            for name, piece in value.edge_sets.items()
-        },
-    )
+            compiled[key] = run.get_concrete_function(tensors)
+        return compiled[key](tensors)
+
+    return function

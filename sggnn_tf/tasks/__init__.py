@@ -9,7 +9,16 @@ from sggnn_tf.tasks.tree_max import TreeMax
 
 TASKS: dict[str, type[Task]] = {task.name: task for task in (ConditionalRecall, TreeMax)}
 
-__all__ = ["SPLITS", "TASKS", "ConditionalRecall", "Task", "TreeMax", "make"]
+__all__ = ["SPLITS", "TASKS", "ConditionalRecall", "Task", "TreeMax", "find", "make"]
+
+
+def find(name: str) -> type[Task]:
+    """The task of this name, or the nearest name."""
+    if name not in TASKS:
+        close = difflib.get_close_matches(name, TASKS, n=1, cutoff=0.4)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ValueError(f"There is no task {name!r}; there are {', '.join(TASKS)}.{hint}")
+    return TASKS[name]
 
 
 def make(name: str, **arguments: Any) -> Task:
@@ -17,11 +26,7 @@ def make(name: str, **arguments: Any) -> Task:
 
     Example: `make("conditional_recall", length=10, seed=3)`.
     """
-    if name not in TASKS:
-        close = difflib.get_close_matches(name, TASKS, n=1, cutoff=0.4)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        raise ValueError(f"There is no task {name!r}; there are {', '.join(TASKS)}.{hint}")
-    known = TASKS[name].argument_names()
+    known = find(name).argument_names()
     unknown = sorted(arguments.keys() - set(known))
     if unknown:
         raise ValueError(f"The task {name} has no argument {unknown[0]!r}; it has {', '.join(known)}.")

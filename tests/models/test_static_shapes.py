@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from sggnn_tf.models.static_shapes import is_static, on_iterator, with_sizes_of_tensors
+from sggnn_tf.models.static_shapes import is_static, on_batches, on_iterator
 from tests import graphs
 
 
@@ -47,29 +47,6 @@ def test_a_graph_is_static_if_all_its_sizes_are_known():
     assert is_static(graphs.batches("graph", padded=True)[0][0].spec)
     assert not is_static(spec.relax(num_nodes=True))
     assert not is_static((spec.relax(num_edges=True), tf.TensorSpec([2])))
-
-
-def test_sizes_of_tensors_become_static_and_nothing_else_changes():
-    graph = graphs.batches("graph", padded=True)[0][0]
-    tensors = tf.nest.flatten(graph, expand_composites=True)
-
-    @tf.function(input_signature=[graph.spec.relax(num_components=True, num_nodes=True, num_edges=True)])
-    def run(unknown):
-        for tensor, known in zip(tf.nest.flatten(unknown, expand_composites=True), tensors, strict=True):
-            tensor.set_shape(known.shape)
-        assert not is_static(unknown.spec)
-        result = with_sizes_of_tensors(unknown)
-        assert result.spec == graph.spec
-        return result
-
-    for found, expected in zip(tf.nest.flatten(run(graph), expand_composites=True), tensors, strict=True):
-        assert found.dtype == expected.dtype
-        np.testing.assert_array_equal(found, expected)
-
-
-def test_what_is_no_graph_stays():
-    tensor = tf.ones([2])
-    assert with_sizes_of_tensors(tensor) is tensor
 
 
 def test_each_shape_is_traced_once_with_its_sizes():
@@ -116,3 +93,17 @@ def test_data_sets_of_different_structure_share_a_function():
     pairs = batches_of_sizes(2)
     assert float(function(iter(pairs))) == 2
     assert float(function(iter(pairs.map(lambda values, _: values + 1)))) == 4
+
+
+def test_predictions_of_several_batches_come_one_after_the_other():
+    traces = []
+
+    def step(data):
+        traces.append(data[0].shape.as_list())
+        return {"twice": 2 * data[0]}
+
+    function = on_batches(step)
+    batches = [(tf.constant([1.0, 2.0]),), (tf.constant([3.0]),), (tf.constant([4.0, 5.0]),)]
+    assert function(batches)["twice"].numpy().tolist() == [2, 4, 6, 8, 10]
+    assert function(batches[2:])["twice"].numpy().tolist() == [8, 10]
+    assert traces == [[2], [1]]

@@ -1,0 +1,16 @@
+"""Training runs that resume, and the paper's tables."""
+
+from sggnn_tf.training.config import Config, for_data, for_task
+from sggnn_tf.training.run import TrainingStoppedError, evaluate, make_batches, make_model, read_config, train
+
+__all__ = [
+    "Config",
+    "TrainingStoppedError",
+    "evaluate",
+    "for_data",
+    "for_task",
+    "make_batches",
+    "make_model",
+    "read_config",
+    "train",
+]

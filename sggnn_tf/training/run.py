@@ -1,0 +1,248 @@
+"""One training run: from settings to a result, through whatever interrupts it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from sggnn_tf import data
+from sggnn_tf.analysis.curves import draw_curves
+from sggnn_tf.files import write_whole
+from sggnn_tf.models import build_model
+from sggnn_tf.models.graph_model import GraphModel
+from sggnn_tf.training.checkpoints import Checkpoints
+from sggnn_tf.training.config import Config, versions
+from sggnn_tf.training.figures import figures, predictions
+from sggnn_tf.training.loss import SmoothedCrossentropy
+
+CONFIG, METRICS, RESULT, CURVES, MODEL = "config.json", "metrics.jsonl", "result.json", "curves.png", "model.keras"
+CHECKPOINTS, TENSORBOARD = "checkpoints", "tensorboard"
+
+
+class TrainingStoppedError(RuntimeError):
+    """A run that cannot go on by itself."""
+
+
+def train(
+    config: Config, workdir: str | Path, *, resume: bool = False, callbacks: Sequence[keras.callbacks.Callback] = ()
+) -> dict[str, Any]:
+    """Trains a model, and measures it on `test` (or `valid`) with the weights that were best on `valid`.
+
+    Args:
+      config: the settings.
+      workdir: the folder of the run; it has to be new, unless it is resumed.
+      resume: whether to go on with the run in the folder, from the end of its last epoch.
+      callbacks: further Keras callbacks.
+
+    Returns:
+      The result, which is also in the folder.
+    """
+    workdir = Path(workdir)
+    with _alone_in(workdir):
+        _check_workdir(config, workdir, resume)
+        if (workdir / RESULT).exists():
+            return json.loads((workdir / RESULT).read_text())
+        keras.utils.set_random_seed(config.seed)
+        examples = config.examples()
+        batches = make_batches(config, examples)
+        model = make_model(config, examples["train"].schema)
+        stopping = keras.callbacks.EarlyStopping(
+            "val_accuracy",
+            mode="max",
+            patience=config.patience,
+            start_from_epoch=config.min_epochs,
+            restore_best_weights=True,
+        )
+        checkpoints = Checkpoints(workdir / CHECKPOINTS, stopping)
+        if resume:
+            checkpoints.load()
+        log = _Log(workdir, checkpoints, len(examples["train"]))
+        started = checkpoints.epochs_done
+        epochs = started if checkpoints.is_over else config.epochs
+        tensorboard = keras.callbacks.TensorBoard(str(workdir / TENSORBOARD), write_graph=False)
+        model.fit(
+            batches["train"].dataset(first_epoch=started),
+            validation_data=batches["valid"].dataset(),
+            initial_epoch=started,
+            epochs=epochs,
+            verbose=0,
+            callbacks=[stopping, _Finite(workdir), log, checkpoints, tensorboard, *callbacks],
+        )
+        model.save(workdir / MODEL)
+        return _finish(config, workdir, model, examples, batches, checkpoints)
+
+
+def evaluate(workdir: str | Path) -> dict[str, Any]:
+    """Measures the model of a finished run again, from its files; returns the figures of each split."""
+    workdir = Path(workdir)
+    config = read_config(workdir)
+    if not (workdir / MODEL).exists():
+        raise ValueError(f"The run in {workdir} is not finished: it has no {MODEL}. Go on with it by --resume.")
+    model = keras.saving.load_model(workdir / MODEL)
+    examples = config.examples()
+    return _figures(config, model, examples, make_batches(config, examples))
+
+
+def make_batches(config: Config, examples: dict[str, data.Examples]) -> dict[str, data.Batches]:
+    """The batches of each split; those of `train` are shuffled."""
+    return {
+        split: data.Batches(
+            each, config.batch_size, label=config.label, shuffle_seed=config.seed if split == "train" else None
+        )
+        for split, each in examples.items()
+    }
+
+
+def make_model(config: Config, schema: Any) -> GraphModel:
+    """The model of a run, compiled."""
+    model = build_model(
+        config.model,
+        schema,
+        units=config.units,
+        steps=config.steps,
+        label=config.label,
+        embedding_units=config.embedding_units,
+        dtype=config.precision,
+        **config.switches,
+    )
+    loss = SmoothedCrossentropy(config.label_smoothing)
+    if config.loss == "graphs":
+        loss = SmoothedCrossentropy(config.label_smoothing, scale=1 / config.batch_size, reduction="sum")
+    optimizer = keras.optimizers.Adam(
+        config.learning_rate,
+        epsilon=1e-8,
+        global_clipnorm=config.clip_norm,
+        gradient_accumulation_steps=config.accumulate if config.accumulate > 1 else None,
+    )
+    accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+    model.compile(optimizer, loss, metrics=[accuracy], jit_compile=config.jit)
+    return model
+
+
+def read_config(workdir: str | Path) -> Config:
+    """The settings of the run in a folder."""
+    path = Path(workdir) / CONFIG
+    if not path.exists():
+        raise ValueError(f"There is no run in {workdir}: it has no {CONFIG}.")
+    return Config(**json.loads(path.read_text())["config"])
+
+
+def _check_workdir(config: Config, workdir: Path, resume: bool) -> None:
+    """Writes the settings to the folder of a new run, or compares them with those of the run to go on with."""
+    settings = {"config": config.to_dict(), "versions": versions()}
+    path = workdir / CONFIG
+    if not path.exists():
+        write_whole(path, json.dumps(settings, indent=2) + "\n")
+        return
+    if not resume:
+        raise ValueError(f"{workdir} holds a run already. Go on with it by --resume, or choose another folder.")
+    found = json.loads(path.read_text())
+    for part, values in json.loads(json.dumps(settings)).items():
+        for name in sorted({*values, *found.get(part, {})}):
+            before, now = found.get(part, {}).get(name), values.get(name)
+            if before != now:
+                raise ValueError(
+                    f"{workdir} holds a run with another {name}: {before!r}, not {now!r}. A run goes on with the same "
+                    f"settings and versions; for others, choose another folder."
+                )
+
+
+def _finish(
+    config: Config,
+    workdir: Path,
+    model: GraphModel,
+    examples: dict[str, data.Examples],
+    batches: dict[str, data.Batches],
+    checkpoints: Checkpoints,
+) -> dict[str, Any]:
+    """Measures a trained model and writes the result."""
+    history = checkpoints.history
+    result = {
+        "config": config.to_dict(),
+        "versions": versions(),
+        "parameters": model.count_params(),
+        "epochs": len(history),
+        "best_epoch": int(checkpoints.early_stopping.best_epoch) + 1,
+        "seconds": sum(epoch["seconds"] for epoch in history),
+        "history": history,
+    }
+    result |= _figures(config, model, examples, batches)
+    draw_curves(history, workdir / CURVES)
+    write_whole(workdir / RESULT, json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def _figures(
+    config: Config, model: GraphModel, examples: dict[str, data.Examples], batches: dict[str, data.Batches]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for split in ("valid", "test"):
+        if split in examples:
+            predicted = predictions(model, batches[split])
+            found[split] = figures(examples[split], config.label, predicted, examples["train"], config.make_task())
+    return found
+
+
+@contextlib.contextmanager
+def _alone_in(workdir: Path) -> Iterator[None]:
+    """Makes the folder, and lets no other process use it; the lock goes with the process, however that ends."""
+    try:
+        workdir.mkdir(parents=True, exist_ok=True)
+        file = (workdir / ".lock").open("w")
+    except OSError as error:
+        raise ValueError(f"{workdir} cannot be written: {error}") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(f"Another run is using {workdir}. Wait for it, or choose another folder.") from None
+        yield
+
+
+class _Finite(keras.callbacks.Callback):
+    """Stops at the first loss that is not a number."""
+
+    def __init__(self, workdir: Path) -> None:
+        super().__init__()
+        self.workdir = workdir
+        self.epoch = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.epoch = epoch
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if not math.isfinite(float(logs["loss"])):
+            kept = f"The weights of epoch {self.epoch} are in {self.workdir}." if self.epoch else ""
+            raise TrainingStoppedError(
+                f"The loss is not a number any more in epoch {self.epoch + 1}, step {batch + 1}. Try a smaller "
+                f"learning rate, a smaller norm to clip gradients to, or float32. {kept}".strip()
+            )
+
+
+class _Log(keras.callbacks.Callback):
+    """Adds time and speed to what is known of an epoch, and writes all epochs to a file."""
+
+    def __init__(self, workdir: Path, checkpoints: Checkpoints, graphs: int) -> None:
+        super().__init__()
+        self.path = workdir / METRICS
+        self.checkpoints = checkpoints
+        self.graphs = graphs
+        self.start = 0.0
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.start = time.perf_counter()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        logs["seconds"] = time.perf_counter() - self.start
+        logs["graphs_per_second"] = self.graphs / logs["seconds"]
+        now = {name: float(value) for name, value in logs.items()}
+        lines = [{"epoch": number, **each} for number, each in enumerate([*self.checkpoints.history, now], 1)]
+        write_whole(self.path, "".join(json.dumps(line) + "\n" for line in lines))

@@ -1,0 +1,158 @@
+"""The paper's tables: a grid of runs, each a cell that is run once, in any order, and kept as one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sggnn_tf.files import write_whole
+from sggnn_tf.models import MODELS
+from sggnn_tf.training.config import for_task
+from sggnn_tf.training.run import train
+
+SEEDS = (12345678, 34989987, 76850409, 45739488, 87646464)  # Of the paper's author.
+LENGTHS = (3, 5, 7, 10)
+
+# The paper's values, in percent: of test strings that are right, by length; of nodes, and of trees that are all right.
+PAPER_RECALL = {
+    "rgcn": (96.7, 78.7, 38.5, 6.6),
+    "ggnn": (96.7, 74.6, 17.2, 2.5),
+    "rgat": (96.7, 90.2, 0.0, 0.0),
+    "sggnn-rv-gat": (98.4, 96.7, 91.8, 96.7),
+    "ggnn-rv-gat": (100.0, 18.9, 13.1, 4.1),
+    "sggnn-rv-mean": (95.9, 94.3, 33.6, 11.5),
+    "sggnn-rm-gat": (98.4, 98.4, 84.4, 8.2),
+}
+PAPER_TREES = {
+    "rgcn": (95.7, 31.7),
+    "ggnn": (97.0, 40.6),
+    "rgat": (88.3, 10.0),
+    "sggnn-rv-gat": (99.7, 87.8),
+    "ggnn-rv-gat": (95.0, 48.1),
+    "sggnn-rv-mean": (99.0, 68.5),
+    "sggnn-rm-gat": (96.8, 45.1),
+}
+
+
+class Cell(NamedTuple):
+    """One run of a table."""
+
+    task: str
+    model: str
+    variant: str  # Such as `length10`.
+    seed: int
+    task_arguments: dict[str, Any]
+
+    def path(self, folder: Path) -> Path:
+        """Where its result is kept."""
+        return folder / self.task / self.model / f"{self.variant}-seed{self.seed}.json"
+
+
+class Entry(NamedTuple):
+    """What a table says: the mean and the spread over seeds, in percent."""
+
+    model: str
+    column: str
+    values: tuple[float, ...]
+    paper: float | None
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.values))
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation over seeds, as of a sample."""
+        return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else 0.0
+
+
+def recall_cells(
+    models: Sequence[str], lengths: Sequence[int], seeds: Sequence[int], examples_per_class: Sequence[int] = (20,)
+) -> Iterator[Cell]:
+    """The cells of Table 1, the shortest strings first."""
+    for length in lengths:
+        for examples in examples_per_class:
+            variant = f"length{length}" if examples == 20 else f"length{length}-examples{examples}"
+            for seed in seeds:
+                for model in models:
+                    arguments = {"length": length, "examples_per_class": examples}
+                    yield Cell("conditional_recall", model, variant, seed, arguments)
+
+
+def tree_cells(models: Sequence[str], seeds: Sequence[int]) -> Iterator[Cell]:
+    """The cells of Table 2."""
+    for seed in seeds:
+        for model in models:
+            yield Cell("tree_max", model, "default", seed, {})
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    folder: Path,
+    workdir: Path,
+    settings: dict[str, Any],
+    report: Callable[[Cell, str], None] = lambda cell, what: None,
+    callbacks: Callable[[Cell], Sequence[Any]] = lambda cell: (),
+) -> None:
+    """Runs the cells that have no result yet; one that was interrupted goes on.
+
+    Args:
+      cells: the cells, in the order in which to run them.
+      folder: where results are.
+      workdir: where the runs are.
+      settings: settings of all runs in place of the recipe's.
+      report: called for each cell with what is done with it.
+      callbacks: further Keras callbacks for a cell.
+    """
+    for cell in cells:
+        path = cell.path(folder)
+        if path.exists():
+            report(cell, "there")
+            continue
+        report(cell, "runs")
+        config = for_task(cell.task, cell.model, task_arguments=cell.task_arguments, seed=cell.seed, **settings)
+        run = workdir / cell.task / cell.model / path.stem
+        result = train(config, run, resume=True, callbacks=callbacks(cell))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(result, indent=1) + "\n")
+
+
+def read_table(task: str, folder: Path) -> list[Entry]:
+    """The entries of a task's table, from the results that are there."""
+    entries = []
+    for model in MODELS:
+        by_column: dict[str, list[float]] = {}
+        for path in sorted((folder / task / model).glob("*.json")):
+            result = json.loads(path.read_text())
+            for column, value in _columns(result).items():
+                by_column.setdefault(column, []).append(100 * value)
+        entries += [
+            Entry(model, column, tuple(values), _paper(task, model, column)) for column, values in by_column.items()
+        ]
+    return sorted(entries, key=lambda entry: (list(MODELS).index(entry.model), _order(entry.column)))
+
+
+def _columns(result: dict[str, Any]) -> dict[str, float]:
+    """The columns of a table to which a result belongs."""
+    config, test = result["config"], result["test"]
+    if config["task"] == "tree_max":
+        return {"node": test["accuracy"], "graph": test["graph_accuracy"]}
+    arguments = config["task_arguments"]
+    examples = arguments["examples_per_class"]
+    return {f"T = {arguments['length']}" + (f", {examples} each" if examples != 20 else ""): test["accuracy"]}
+
+
+def _paper(task: str, model: str, column: str) -> float | None:
+    if task == "tree_max":
+        return dict(zip(("node", "graph"), PAPER_TREES[model], strict=True)).get(column)
+    columns = [f"T = {length}" for length in LENGTHS]
+    return dict(zip(columns, PAPER_RECALL[model], strict=True)).get(column)
+
+
+def _order(column: str) -> tuple[int, str]:
+    digits = "".join(character for character in column.split(",")[0] if character.isdigit())
+    return int(digits or 0), "" if column == "node" else column
