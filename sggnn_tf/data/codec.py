@@ -27,6 +27,7 @@ class Field(NamedTuple):
     shape: tuple[int, ...]  # Of an item.
     ids: Mapping[str, int] | None  # The vocabulary.
     num_values: int | None
+    limits: tuple[int, int] | None = None  # Of an integer type.
 
     @property
     def is_ragged(self) -> bool:
@@ -64,7 +65,7 @@ class Codec:
         """The graph of a record, checked."""
         try:
             features = tf.train.Example.FromString(record).features.feature
-        except DecodeError:
+        except (DecodeError, UnicodeDecodeError):
             raise ValueError("It is not a tf.train.Example: the bytes are damaged.") from None
         nodes: dict[str, Any] = {}
         for name, fields in self.nodes.items():
@@ -82,11 +83,11 @@ class Codec:
             edge_features[name] = _arrays(features, f"{prefix}", fields, size)
         context = {name: value[0] for name, value in _arrays(features, "context/", self.context, 1).items()}
         graph = Graph(nodes=nodes, edges=edges, edge_features=edge_features, context=context)
-        for _ in self._checked(graph):
+        for _ in self._checked(graph, with_ragged=False):
             pass
         return graph
 
-    def _checked(self, graph: Graph) -> Iterator[tuple[str, str, np.ndarray]]:
+    def _checked(self, graph: Graph, with_ragged: bool = True) -> Iterator[tuple[str, str, np.ndarray]]:
         """`(key, kind, values)` of all that a graph holds, if it fits the schema."""
         _check_names(graph.nodes, self.nodes, "node set", required=True)
         _check_names(graph.edges, self.edges, "edge set")
@@ -94,8 +95,11 @@ class Codec:
         sizes = {}
         for name, fields in self.nodes.items():
             value = graph.nodes[name]
-            given = {} if isinstance(value, int) else value
-            size = value if isinstance(value, int) else None
+            fields = [field for field in fields if with_ragged or not field.is_ragged]
+            given: Mapping[str, Any] = {} if isinstance(value, int | np.integer) else value
+            size = int(value) if isinstance(value, int | np.integer) else None
+            if size is not None and size < 0:
+                raise ValueError(f"The node set {name!r} has {size} nodes; it has to have 0 or more.")
             arrays = _check_features(given, fields, f"the node set {name!r}", size)
             if size is None:
                 if not arrays:
@@ -125,6 +129,13 @@ class Codec:
     def _check_edges(self, name: str, ends: tuple[Any, Any], sizes: Mapping[str, int]) -> list[np.ndarray]:
         piece = self.schema.edge_sets[name]
         checked = []
+        try:
+            sources, targets = ends
+            ends = np.asarray(sources), np.asarray(targets)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"The edge set {name!r} has to be two lists of node numbers: (sources, targets)."
+            ) from None
         for values, end, node_set in zip(ends, ("source", "target"), (piece.source, piece.target), strict=True):
             array = np.asarray(values)
             if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
@@ -166,7 +177,8 @@ def _fields(schema: Any, set_name: str, piece: Any, where: str) -> list[Field]:
         size = schemas.num_values(schema, set_name, name) if kind == "integer" else None
         ids = None if words is None else {word: number for number, word in enumerate(words)}
         shape = tuple(dim.size for dim in feature.shape.dim)
-        fields.append(Field(f"the feature {name!r} of {where}", name, kind, shape, ids, size))
+        limits = (dtype.min, dtype.max) if dtype.is_integer and kind == "integer" else None
+        fields.append(Field(f"the feature {name!r} of {where}", name, kind, shape, ids, size, limits))
     return fields
 
 
@@ -192,8 +204,13 @@ def _check_features(
         if field.is_ragged:
             raise ValueError(f"Ragged features can be read from records, not from arrays: {field.where}.")
         if field.name not in given:
+            if size == 0:
+                arrays[field.name] = np.zeros([0, *field.shape], DTYPES[field.kind])
+                continue
             raise ValueError(f"The graph lacks {field.where}.")
         array = _check_values(given[field.name], field)
+        if array.shape == (0,):
+            array = array.reshape([0, *field.shape])
         if size is None:
             size = len(array)
         if array.shape != (size, *field.shape):
@@ -206,15 +223,23 @@ def _check_features(
 
 
 def _check_values(values: Any, field: Field) -> np.ndarray:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values, object) if field.kind == "string" else np.asarray(values)
+    except ValueError:
+        raise ValueError(f"The items of {field.where} are not all of one shape.") from None
+    if array.ndim == 0:
+        raise ValueError(f"A list is needed for {field.where}, not {values!r}.")
     if field.kind == "string":
-        return np.array([v.encode() if isinstance(v, str) else v for v in array.reshape(-1).tolist()], object).reshape(
-            array.shape
-        )
+        texts = array.reshape(-1).tolist()
+        for text in texts:
+            if not isinstance(text, str | bytes):
+                raise ValueError(f"Text is needed for {field.where}, not {text!r}.")
+        texts = [text.encode() if isinstance(text, str) else text for text in texts]
+        return np.array(texts, object).reshape(array.shape)
     if field.ids is not None and array.dtype.kind in "UO":
         for word in array.reshape(-1).tolist():
             if word not in field.ids:
-                raise ValueError(f"{field.where.capitalize()} has {word!r}, which is not in its vocabulary.")
+                raise ValueError(f"T{field.where[1:]} has {word!r}, which is not in its vocabulary.")
         array = np.array([field.ids[word] for word in array.reshape(-1).tolist()], np.int64).reshape(array.shape)
     if not array.size:
         array = array.astype(np.float32 if field.kind == "float" else np.int64)
@@ -228,12 +253,16 @@ def _check_values(values: Any, field: Field) -> np.ndarray:
         return array
     if array.dtype.kind not in "iub":
         raise ValueError(f"Whole numbers are needed for {field.where}, not {array.dtype}.")
+    if field.limits and array.size and (int(array.min()) < field.limits[0] or int(array.max()) > field.limits[1]):
+        raise ValueError(
+            f"A value of {field.where} does not fit its type: it is not from {field.limits[0]} to {field.limits[1]}."
+        )
     array = array.astype(np.int64)
     if field.num_values is not None and array.size and not (array.min() >= 0 and array.max() < field.num_values):
         item = int(np.argwhere((array < 0) | (array >= field.num_values))[0][0])
+        value = array[(array < 0) | (array >= field.num_values)][0]
         raise ValueError(
-            f"Item {item} of {field.where} is {array.reshape(len(array), -1)[item][0]}; by the schema its values are "
-            f"0 to {field.num_values - 1}."
+            f"Item {item} of {field.where} is {value}; by the schema its values are 0 to {field.num_values - 1}."
         )
     return array
 

@@ -154,32 +154,42 @@ def read(folder: str | Path, schema: Any = None) -> dict[str, Examples]:
         `SPLIT-00000-of-00001.tfrecord` (or `.tfrecord.gz`).
       schema: the schema, if it is not in the folder.
     """
-    schema = schemas.read(Path(folder) / SCHEMA) if schema is None else schema
+    schema = schemas.read(f"{folder}/{SCHEMA}") if schema is None else schema
+    names = set(tf.io.gfile.listdir(str(folder)))
     shards: dict[str, list[str]] = {}
-    for path in _glob(str(Path(folder) / "*.tfrecord*")):
-        match = re.fullmatch(r"(.+)-\d{5}-of-(\d{5})\.tfrecord(\.gz)?", Path(path).name)
-        if match:
-            shards.setdefault(match[1], []).append(path)
-            expected = int(match[2])
-            names = {f"{match[1]}-{i:05d}-of-{expected:05d}.tfrecord{match[3] or ''}" for i in range(expected)}
-            missing = sorted(name for name in names if not (Path(folder) / name).exists())
-            if missing:
-                raise ValueError(f"{folder} is incomplete: {missing[0]} is missing.")
+    for name in sorted(names):
+        match = re.fullmatch(r"(.+)-\d{5}-of-(\d{5})\.tfrecord(\.gz)?", name)
+        if not match:
+            continue
+        split, count, ending = match[1], int(match[2]), match[3] or ""
+        expected = [f"{split}-{place:05d}-of-{count:05d}.tfrecord{ending}" for place in range(count)]
+        if shards.setdefault(split, expected) != expected:
+            raise ValueError(f"{folder} holds the split {split!r} twice, by {shards[split][0]} and by {name}.")
+        missing = [each for each in expected if each not in names]
+        if missing:
+            raise ValueError(f"{folder} is incomplete: {missing[0]} is missing.")
     if not shards:
         raise ValueError(f"{folder} has no records named SPLIT-00000-of-00001.tfrecord.")
-    return {split: Examples.from_records(paths, schema) for split, paths in shards.items()}
+    return {
+        split: Examples.from_records([f"{folder}/{name}" for name in each], schema) for split, each in shards.items()
+    }
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
     """The card of an exported data set."""
-    path = Path(folder) / CARD
+    path = f"{folder}/{CARD}"
     try:
-        return json.loads(tf.io.gfile.GFile(str(path)).read())
-    except (tf.errors.OpError, json.JSONDecodeError) as error:
+        card = json.loads(tf.io.gfile.GFile(str(path)).read())
+    except (tf.errors.OpError, ValueError) as error:
         raise ValueError(f"The card {path} cannot be read: {error}") from None
+    if not isinstance(card, dict):
+        raise ValueError(f"The card {path} cannot be read: it is not a JSON object.")
+    return card
 
 
 def _glob(pattern: str) -> list[str]:
+    if tf.io.gfile.exists(pattern):
+        return [pattern]
     try:
         paths = sorted(tf.io.gfile.glob(pattern))
     except tf.errors.OpError as error:
@@ -197,14 +207,25 @@ def _read_file(path: str) -> list[bytes]:
         for record in data.batch(AT_ONCE):
             records += record.numpy().tolist()
     except tf.errors.OpError as error:
-        # A batch is read whole or not at all: which record it was takes a second look.
-        whole = 0
+        whole = 0  # A batch is read whole or not at all: which record it was takes a second look.
         try:
             for _ in data:
                 whole += 1
         except tf.errors.OpError:
             pass
-        raise ValueError(
-            f"{path} is damaged or cut short after record {whole - 1}: {error.message.splitlines()[0]}"
-        ) from None
+        raise ValueError(f"{path} is damaged or cut short at record {whole}: {_plain(error)}") from None
+    # TensorFlow takes a file that is cut in the head of a record for one that ends there: the length tells.
+    length = sum(len(record) + 16 for record in records)
+    size = tf.io.gfile.stat(path).length
+    if path.endswith(".gz"):
+        with tf.io.gfile.GFile(path, "rb") as file:
+            file.seek(max(size - 4, 0))
+            size = int.from_bytes(file.read(4), "little")  # Where gzip has the length of what it holds.
+    if length % 2**32 != size % 2**32:
+        raise ValueError(f"{path} is damaged or cut short at record {len(records)}.")
     return records
+
+
+def _plain(error: tf.errors.OpError) -> str:
+    """What TensorFlow says, without where in itself it was."""
+    return re.sub(r"^\{\{function_node .*?\}\} *", "", error.message.splitlines()[0])

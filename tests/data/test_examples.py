@@ -610,3 +610,14 @@ def test_a_broken_card(tmp_path, content):
     (tmp_path / "dataset.json").write_bytes(content)
     with pytest.raises(ValueError, match=f"{tmp_path}/dataset.json"):
         read_card(tmp_path)
+
+
+def test_a_split_that_is_there_twice_is_refused(tmp_path):
+    examples = Examples.from_graphs([library_graph(2, 2, 1)], library())
+    for shards in (1, 2):
+        for place in range(shards):
+            path = tmp_path / f"train-{place:05d}-of-{shards:05d}.tfrecord"
+            with tf.io.TFRecordWriter(str(path)) as writer:
+                writer.write(examples.records[0])
+    with pytest.raises(ValueError, match="holds the split 'train' twice"):
+        read(tmp_path, library())
