@@ -9,7 +9,7 @@ from sggnn_tf.tasks import TASKS
 ROOT = Path(sggnn_tf.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 # What a package may import of ours, besides itself and what stands before it.
-ORDER = ["tfgnn_bridge", "files", "graph", "schema", "tasks", "data", "layers", "models", "analysis"]
+ORDER = ["tfgnn_bridge", "files", "graph", "schema", "tasks", "data", "layers", "models", "analysis", "training"]
 
 
 def imports(path):

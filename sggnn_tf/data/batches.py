@@ -94,27 +94,32 @@ class Batches:
         """Real over padded edges, over an epoch."""
         return self.padding.efficiency(in_order(self.sizes[self.order(epoch)], self.batch_size))
 
-    def dataset(self, first_epoch: int = 0) -> tf.data.Dataset:
+    def dataset(self, first_epoch: int = 0, *, endless: bool = False) -> tf.data.Dataset:
         """The batches; each time the data set is iterated it is the next epoch.
 
         Args:
           first_epoch: the number of the first epoch, for training that goes on.
+          endless: all epochs one after the other, for `fit(steps_per_epoch=len(batches))`. This saves the start of an
+            iterator each epoch, about a tenth of a second.
         """
         spec = tfgnn.create_graph_spec_from_schema_pb(self.schema)
         records = tf.constant(self.records, tf.string)
-        epoch = tf.Variable(first_epoch, dtype=tf.int64, trainable=False)
+        next_epoch = tf.Variable(first_epoch, dtype=tf.int64, trainable=False)
+        epochs = tf.data.Dataset.range(1).map(lambda _: next_epoch.assign_add(1) - 1)
+        if endless:
+            epochs = tf.data.Dataset.counter(first_epoch)
 
-        def batches(_: tf.Tensor) -> tf.data.Dataset:
-            order = self._order(epoch.assign_add(1) - 1)
-            return tf.data.Dataset.from_tensor_slices(order).batch(self.batch_size)
+        def batches(epoch: tf.Tensor) -> tf.data.Dataset:
+            return tf.data.Dataset.from_tensor_slices(self._order(epoch)).batch(self.batch_size)
 
         def element(places: tf.Tensor) -> Any:
             graph = tfgnn.parse_example(spec, tf.gather(records, places)).merge_batch_to_components()
             return self._with_labels(*self.padding.pad(self._without_ignored(graph)))
 
-        data = tf.data.Dataset.range(1).flat_map(batches).map(element, num_parallel_calls=tf.data.AUTOTUNE)
-        data = data.apply(tf.data.experimental.assert_cardinality(len(self))).prefetch(tf.data.AUTOTUNE)
-        data.epoch = epoch  # Variables live as long as someone holds them.
+        data = epochs.flat_map(batches).map(element, num_parallel_calls=tf.data.AUTOTUNE)
+        count = tf.data.INFINITE_CARDINALITY if endless else len(self)
+        data = data.apply(tf.data.experimental.assert_cardinality(count)).prefetch(tf.data.AUTOTUNE)
+        data.next_epoch = next_epoch  # Variables live as long as someone holds them.
         return data
 
     def _order(self, epoch: tf.Tensor) -> tf.Tensor:

@@ -69,7 +69,8 @@ def train(
         epochs = started if checkpoints.is_over else config.epochs
         tensorboard = keras.callbacks.TensorBoard(str(workdir / TENSORBOARD), write_graph=False)
         model.fit(
-            batches["train"].dataset(first_epoch=started),
+            batches["train"].dataset(first_epoch=started, endless=True),
+            steps_per_epoch=len(batches["train"]),
             validation_data=batches["valid"].dataset(),
             initial_epoch=started,
             epochs=epochs,

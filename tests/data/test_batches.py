@@ -403,7 +403,7 @@ class Run:
         self.model.train_step = counted
         count = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: self.traces_by_epoch.append(self.traces))
         self.history = self.model.fit(self.data, epochs=3, verbose=0, callbacks=[count]).history
-        self.epochs = int(self.data.epoch)
+        self.epochs = int(self.data.next_epoch)
         self.results = self.model.evaluate(self.data, verbose=0, return_dict=True)
 
 
@@ -525,3 +525,16 @@ def test_a_graph_has_the_same_scores_alone_and_in_a_batch():
         scores.append(np.concatenate([run(graph)[weights == 1] for graph, _, weights in dataset]))
     for other in scores[1:]:
         np.testing.assert_allclose(scores[0], other, atol=1e-5)
+
+
+def test_an_endless_data_set_has_the_same_epochs_one_after_the_other():
+    batches = Batches(chains(), 4, shuffle_seed=3, max_shapes=1)
+    endless = batches.dataset(first_epoch=1, endless=True)
+    assert endless.cardinality() == tf.data.INFINITE_CARDINALITY
+    expected = batches.dataset(first_epoch=1)
+    iterator = iter(endless)
+    for _ in range(2):
+        for _, labels, weights in expected:
+            _, found, found_weights = next(iterator)
+            np.testing.assert_array_equal(found, labels)
+            np.testing.assert_array_equal(found_weights, weights)

@@ -1,180 +1,19 @@
-"""The command `sggnn`."""
+"""`sggnn train`, `sggnn evaluate` and `sggnn tables`."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+from sggnn_tf.cli.options import assignments, whole_numbers
 
 
-@app.callback()
-def sggnn() -> None:
-    """Long-range graph neural networks on TF-GNN's GraphTensor, with Keras 3."""
-
-
-@app.command()
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON, for programs.")] = False,
-) -> None:
-    """Check this installation: train a small graph network, compile it, save it, load it (about half a minute).
-
-    Example: sggnn doctor
-    """
-    from sggnn_tf import doctor as checkup  # TensorFlow takes seconds to import: not for `--help`.
-    from sggnn_tf.tfgnn_bridge import without_log_noise
-
-    console = Console(quiet=as_json)
-    versions, devices = checkup.versions(), checkup.devices()
-    console.print(", ".join(f"{name} {version}" for name, version in versions.items()), f"on {', '.join(devices)}")
-    findings = []
-    with without_log_noise(), console.status("Training a graph network ..."):
-        for finding in checkup.checks():
-            findings.append(finding)
-            mark = "[green]ok[/]    " if finding.is_fine else "[red]failed[/]"
-            console.print(f"{mark} [bold]{finding.what}[/]: {finding.result}")
-    if as_json:
-        result = {
-            "versions": versions,
-            "devices": devices,
-            "checks": [finding._asdict() for finding in findings],
-        }
-        typer.echo(json.dumps(result, indent=2))
-    if not all(finding.is_fine for finding in findings):
-        raise typer.Exit(1)
-
-
-@app.command()
-def models(
-    units: Annotated[int, typer.Option(help="The width of the states.")] = 100,
-    relations: Annotated[int, typer.Option(help="The number of relations.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON, for programs.")] = False,
-) -> None:
-    """List the models, their parts and the number of parameters of one update.
-
-    Example: sggnn models --units 150 --relations 7
-    """
-    from sggnn_tf.models import registry
-
-    rows: list[dict[str, Any]] = [
-        {
-            "name": parts.name,
-            "summary": parts.summary,
-            **parts.parts,
-            "steps": "shared" if parts.shared else "separate",
-            "parameters": registry.update_parameters(parts.name, units, relations),
-            "switches": registry.switch_names(parts.name),
-        }
-        for parts in registry.MODELS.values()
-    ]
-    if as_json:
-        typer.echo(json.dumps({"units": units, "relations": relations, "models": rows}, indent=2))
-        return
-    table = Table(title=f"One update at {units} units and {relations} relations (separate steps: that many each)")
-    for column in ("model", "message", "aggregation", "update", "steps"):
-        table.add_column(column, overflow="fold")
-    table.add_column("parameters", justify="right")
-    for row in rows:
-        parts = [row.get(part, "RGAT") for part in ("message", "aggregation", "update")]
-        table.add_row(row["name"], *parts, row["steps"], f"{row['parameters']:,}")
-    Console().print(table)
-
-
-@app.command()
-def dataset(
-    task: Annotated[str, typer.Argument(help="conditional_recall or tree_max.")],
-    out: Annotated[Path | None, typer.Option(help="Write the data set to this folder.")] = None,
-    shards: Annotated[int, typer.Option(help="The number of files of each split.")] = 1,
-    gzip: Annotated[bool, typer.Option(help="Compress the records.")] = False,
-    saved: Annotated[bool, typer.Option(help="Write for tf.data.Dataset.load, not records.")] = False,
-    force: Annotated[bool, typer.Option(help="Replace the folder if it is there.")] = False,
-    runner: Annotated[str, typer.Option(help="The Apache Beam runner that writes the records.")] = "DirectRunner",
-    beam: Annotated[
-        list[str] | None, typer.Option(help="An option of the Beam runner, for example direct_num_workers=4.")
-    ] = None,
-    show: Annotated[int, typer.Option(help="Draw so many examples to TASK.png, or to --picture.")] = 0,
-    picture: Annotated[Path | None, typer.Option(help="The file for --show.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Same seed, same data set. Default: 0.")] = None,
-    length: Annotated[int | None, typer.Option(help="conditional_recall: characters of a string.")] = None,
-    examples_per_class: Annotated[int | None, typer.Option(help="conditional_recall: strings an answer.")] = None,
-    letters: Annotated[int | None, typer.Option(help="conditional_recall: 61 (no Z) or 62.")] = None,
-    trees: Annotated[int | None, typer.Option(help="tree_max: the number of trees.")] = None,
-    min_depth: Annotated[int | None, typer.Option(help="tree_max: the fewest levels of a tree.")] = None,
-    max_depth: Annotated[int | None, typer.Option(help="tree_max: the most levels of a tree.")] = None,
-    branching: Annotated[
-        str | None, typer.Option(help="tree_max: probabilities of 0, 1, 2, ... children, such as 0.6,0,0.3,0.1.")
-    ] = None,
-    max_value: Annotated[int | None, typer.Option(help="tree_max: values are 1 to this.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the card as JSON, for programs.")] = False,
-) -> None:
-    """Generate a data set: as records that anyone with TF-GNN can read, or as a picture.
-
-    Example: sggnn dataset tree_max --out trees --shards 4 --gzip
-
-    Example: sggnn dataset conditional_recall --length 7 --show 3
-    """
-    from sggnn_tf import data, tasks
-
-    given = {
-        "seed": seed,
-        "length": length,
-        "examples_per_class": examples_per_class,
-        "letters": letters,
-        "trees": trees,
-        "min_depth": min_depth,
-        "max_depth": max_depth,
-        "branching": None if branching is None else _numbers("branching", branching),
-        "max_value": max_value,
-    }
-    chosen = tasks.make(task, **{name: value for name, value in given.items() if value is not None})
-    if out is None and not show:
-        raise ValueError("There is nothing to do: give a folder with --out, or a number of pictures with --show.")
-    console = Console(quiet=as_json)
-    if show:
-        from sggnn_tf.analysis.pictures import draw_examples
-
-        path = picture or Path(f"{chosen.name}.png")
-        draw_examples(chosen, data.task_schema(chosen), range(min(show, chosen.num_examples)), path)
-        console.print(f"Drew {show} examples: {path}")
-    if out is None:
-        return
-    form: Literal["records", "saved"] = "saved" if saved else "records"
-    with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=Console(stderr=True)) as bar:
-        running = bar.add_task(f"{chosen.name}, {chosen.num_examples} examples", total=chosen.num_examples)
-        card = data.export(
-            chosen,
-            str(out),
-            shards=shards,
-            gzip=gzip,
-            form=form,
-            force=force,
-            runner=runner,
-            beam_options=[f"--{option.removeprefix('--')}" for option in beam or ()],
-            progress=lambda done, total: bar.update(running, completed=done),
-        )
-    if as_json:
-        typer.echo(json.dumps(card, indent=2))
-        return
-    table = Table(title=f"{out}: {chosen.name}, {_described(chosen.arguments())}")
-    for column in ("split", "examples", "files", "hops to the answer: mean", "most"):
-        table.add_column(column, justify="left" if column == "split" else "right")
-    for split, facts in card["splits"].items():
-        hops = {int(distance): count for distance, count in facts.get("hops", {}).items()}
-        mean = sum(distance * count for distance, count in hops.items()) / max(sum(hops.values()), 1)
-        row = [f"{mean:.2f}", str(max(hops))] if hops else ["", ""]
-        table.add_row(split, f"{facts['examples']:,}", str(len(facts.get("shards", [1]))), *row)
-    console.print(table)
-
-
-@app.command()
 def train(
     task: Annotated[str | None, typer.Argument(help="conditional_recall or tree_max; or none, with --data.")] = None,
     model: Annotated[str, typer.Option(help="The model; `sggnn models` lists them.")] = "sggnn-rv-gat",
@@ -222,7 +61,7 @@ def train(
         "units": units,
         "steps": steps,
         "dropout": dropout,
-        **_assignments("switch", switch),
+        **assignments("switch", switch),
         "seed": seed,
         "epochs": epochs,
         "patience": patience,
@@ -238,7 +77,7 @@ def train(
                 raise ValueError("--resume needs --workdir: the folder of the run to go on with.")
             config = training.read_config(workdir)
         elif task is not None and data is None:
-            arguments = {"length": length, **_assignments("argument", argument)}
+            arguments = {"length": length, **assignments("argument", argument)}
             given = {name: value for name, value in arguments.items() if value is not None}
             config = training.for_task(task, model, task_arguments=given, **settings)
         elif data is not None and task is None:
@@ -266,7 +105,6 @@ def train(
         _print_result(console, result)
 
 
-@app.command()
 def evaluate(
     workdir: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for programs.")] = False,
@@ -286,7 +124,6 @@ def evaluate(
         _print_result(Console(), result)
 
 
-@app.command()
 def tables(
     task: Annotated[str, typer.Argument(help="conditional_recall (the paper's Table 1) or tree_max (Table 2).")],
     models: Annotated[str | None, typer.Option(help="Names with commas between them. Default: all seven.")] = None,
@@ -317,12 +154,12 @@ def tables(
     console = Console(quiet=as_json)
     if from_ is None:
         names = list(MODELS) if models is None else [registry.find(name).name for name in models.split(",")]
-        chosen = grids.SEEDS if seeds is None else _whole_numbers("seeds", seeds)
+        chosen = grids.SEEDS if seeds is None else whole_numbers("seeds", seeds)
         if task == "tree_max":
             cells = list(grids.tree_cells(names, chosen))
         else:
-            of_each = _whole_numbers("examples-per-class", examples_per_class)
-            cells = list(grids.recall_cells(names, _whole_numbers("lengths", lengths), chosen, of_each))
+            of_each = whole_numbers("examples-per-class", examples_per_class)
+            cells = list(grids.recall_cells(names, whole_numbers("lengths", lengths), chosen, of_each))
         file = os.fdopen(os.dup(2), "w")  # Standard error will be held back.
         settings = {} if epochs is None else {"epochs": epochs}
 
@@ -356,13 +193,6 @@ def _cell_text(entry: Any) -> str:
     return f"{entry.mean:.1f} ± {entry.spread:.1f} ({len(entry.values)}){paper}"
 
 
-def _whole_numbers(option: str, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"--{option} is {text!r}; it has to be whole numbers with commas between them.") from None
-
-
 def _print_result(console: Console, result: dict[str, Any]) -> None:
     """The figures of a run as a table."""
     split = "test" if "test" in result else "valid"
@@ -378,37 +208,3 @@ def _print_result(console: Console, result: dict[str, Any]) -> None:
             for group, each in figures[key].items():
                 table.add_row(group, f"{each['questions']:,}", f"{each['accuracy']:.1%}")
             console.print(table)
-
-
-def _assignments(option: str, texts: list[str] | None) -> dict[str, Any]:
-    """`name=value` options; a value is a number, true, false or a word."""
-    found: dict[str, Any] = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ValueError(f"--{option} is {text!r}; it has to be NAME=VALUE.")
-        try:
-            found[name] = json.loads(value)
-        except json.JSONDecodeError:
-            found[name] = value
-    return found
-
-
-def _numbers(option: str, text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(f"--{option} is {text!r}; it has to be numbers with commas between them.") from None
-
-
-def _described(arguments: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in arguments.items())
-
-
-def main() -> None:
-    """The entry point of the command."""
-    try:
-        app()
-    except ValueError as error:  # Bad input, said in a sentence that needs no traceback.
-        Console(stderr=True).print(f"[red]Error:[/] {error}", highlight=False)
-        sys.exit(2)

@@ -1,0 +1,31 @@
+"""The command `sggnn`: each command is a call into the package.
+
+TensorFlow takes seconds to import, so a command imports what it needs when it runs, and `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from sggnn_tf.cli import check, dataset, train
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
+for command in (check.doctor, check.models, dataset.dataset, train.train, train.evaluate, train.tables):
+    app.command()(command)
+
+
+@app.callback()
+def sggnn() -> None:
+    """Long-range graph neural networks on TF-GNN's GraphTensor, with Keras 3."""
+
+
+def main() -> None:
+    """The entry point of the command."""
+    try:
+        app()
+    except ValueError as error:  # Bad input, said in a sentence that needs no traceback.
+        Console(stderr=True).print(f"[red]Error:[/] {error}", highlight=False)
+        sys.exit(2)
