@@ -78,12 +78,14 @@ def export(
         )
     if tf.io.gfile.exists(folder) and not force:
         raise ValueError(f"{folder} is there already. Choose another folder, or replace it with --force.")
+    text = schemas.to_text(schema)
     with _whole_or_not_at_all(folder) as partial:
         if form == "saved":
             splits = _save(source, partial, progress)
         else:
-            splits = _write_records(source, ranges, partial, shards, gzip, runner, beam_options, progress)
-        text = schemas.to_text(schema)
+            planned = list(_plan(source, ranges, partial, shards, gzip))
+            _write_records(planned, text, gzip, runner, beam_options, progress)
+            splits = _facts(planned, partial)
         card = json.loads(json.dumps(_card(source, form, gzip, text, splits)))
         _write(f"{partial}/{SCHEMA}", text)
         _write(f"{partial}/{CARD}", json.dumps(card, indent=2) + "\n")
@@ -116,18 +118,14 @@ def write_shard(shard: Shard, schema_text: str, gzip: bool) -> None:
 
 
 def _write_records(
-    source: Task | Splits,
-    ranges: Mapping[str, range],
-    partial: str,
-    shards: int,
+    planned: Sequence[Shard],
+    schema_text: str,
     gzip: bool,
     runner: str,
     beam_options: Sequence[str],
     progress: Progress,
-) -> dict[str, Any]:
-    planned = list(_plan(source, ranges, partial, shards, gzip))
-    schema = task_schema(source) if isinstance(source, Task) else _common_schema(source)
-    text = schemas.to_text(schema)
+) -> None:
+    """Has the shards written by Beam."""
     total = sum(len(shard.numbers) for shard in planned)
 
     def done() -> int:
@@ -141,22 +139,29 @@ def _write_records(
                 pipeline
                 | beam.Create(planned)
                 | beam.Reshuffle()  # Or one worker would get all of them.
-                | beam.Map(write_shard, schema_text=text, gzip=gzip)
+                | beam.Map(write_shard, schema_text=schema_text, gzip=gzip)
             )
     except RuntimeError as error:  # Beam's word for whatever happened in a worker.
         if "KeyboardInterrupt" in str(error):
             raise KeyboardInterrupt from None
         raise OSError(str(error).strip().splitlines()[-1]) from None
+
+
+def _facts(planned: Sequence[Shard], partial: str) -> dict[str, Any]:
+    """What the card says of each split, from what was written beside the shards; which is then deleted."""
     splits: dict[str, Any] = {}
     for shard in planned:
         facts = json.loads(tf.io.gfile.GFile(f"{shard.path}.json").read())
-        tf.io.gfile.remove(f"{shard.path}.json")
         split = splits.setdefault(facts.pop("split"), {"examples": 0, "hops": Counter(), "shards": []})
         split["examples"] += facts["examples"]
         split["hops"].update({int(distance): count for distance, count in facts.pop("hops").items()})
         split["shards"].append(facts)
     for split in splits.values():
         split["hops"] = {str(distance): split["hops"][distance] for distance in sorted(split["hops"])}
+    shards = {PurePath(shard.path).name for shard in planned}
+    for name in tf.io.gfile.listdir(partial):
+        if name not in shards:  # Also of workers that were started again.
+            tf.io.gfile.remove(f"{partial}/{name}")
     return splits
 
 

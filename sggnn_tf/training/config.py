@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -85,7 +86,8 @@ class Config:
         registry.find(self.model)
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        """All settings, as they are in a JSON file."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
 
     def make_task(self) -> tasks.Task | None:
         """The task, if the data set is generated."""

@@ -1,0 +1,62 @@
+import json
+
+import pytest
+
+from sggnn_tf import training
+from sggnn_tf.models import MODELS, registry
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("task", ["conditional_recall", "tree_max"])
+def test_there_is_a_recipe_for_every_model(task, model):
+    config = training.for_task(task, model)
+    assert set(config.switches) <= set(registry.switch_names(model))
+    assert config.switches["dropout"] == (0.3 if task == "conditional_recall" else 0.1)
+    assert training.Config(**json.loads(json.dumps(config.to_dict()))).to_dict() == config.to_dict()
+
+
+@pytest.mark.parametrize(("length", "units"), [(3, 100), (9, 100), (10, 120), (11, 200)])
+def test_sizes_for_strings_follow_their_length(length, units):
+    config = training.for_task("conditional_recall", "ggnn", task_arguments={"length": length})
+    assert (config.units, config.steps, config.batch_size) == (units, length + 1, 20)
+    more = training.for_task("conditional_recall", "ggnn", task_arguments={"examples_per_class": 50})
+    assert more.batch_size == 50
+
+
+def test_what_differs_between_models():
+    assert training.for_task("conditional_recall", "rgcn").epochs == 200
+    assert training.for_task("tree_max", "sggnn-rm-gat").learning_rate == 2.5e-4
+    assert training.for_task("tree_max", "rgat").switches["normaliser"] == "softmax"
+
+
+def test_what_is_given_goes_before_the_recipe():
+    config = training.for_task(
+        "tree_max", "sggnn-rv-gat", seed=7, epochs=3, gate_bias=0.0, learning_rate=None, task_arguments={"trees": 40}
+    )
+    assert (config.seed, config.epochs, config.learning_rate) == (7, 3, 7.5e-4)
+    assert config.switches["gate_bias"] == 0.0
+    assert config.task_arguments["seed"] == 7
+    assert config.task_arguments["trees"] == 40
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epochs": 0}, "epochs is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"learning_rate": -1.0}, "learning rate"),
+        ({"label_smoothing": 1.0}, "label_smoothing is 1.0"),
+        ({"gatebias": 1.0}, "no switch 'gatebias'"),
+        ({"task_arguments": {"lenght": 3}}, "no argument 'lenght'"),
+    ],
+)
+def test_what_cannot_be_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        training.for_task("conditional_recall", "sggnn-rv-gat", **settings)
+
+
+def test_an_unknown_model_or_task_is_refused_with_the_nearest():
+    with pytest.raises(ValueError, match="sggnn-rv-gat"):
+        training.for_task("tree_max", "sgnn-rv-gat")
+    with pytest.raises(ValueError, match="Did you mean tree_max"):
+        training.for_task("treemax", "rgcn")

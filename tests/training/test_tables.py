@@ -1,0 +1,61 @@
+import json
+
+import pytest
+
+from sggnn_tf import training
+from sggnn_tf.training import tables
+
+
+def result(task, seed, accuracy, graph_accuracy=0.0, **arguments):
+    config = training.for_task(task, "rgcn", seed=seed, task_arguments=arguments).to_dict()
+    return {"config": config, "test": {"accuracy": accuracy, "graph_accuracy": graph_accuracy}}
+
+
+def test_cells_are_the_grid_the_shortest_first():
+    cells = list(tables.recall_cells(["rgcn", "rgat"], [3, 5], [1, 2], [20, 50]))
+    assert len(cells) == 16
+    assert len({cell.path(tables.Path("x")) for cell in cells}) == 16
+    assert [cell.task_arguments["length"] for cell in cells] == [3] * 8 + [5] * 8
+    assert cells[0].path(tables.Path("x")).as_posix() == "x/conditional_recall/rgcn/length3-seed1.json"
+    assert len(list(tables.tree_cells(["rgcn"], tables.SEEDS))) == 5
+
+
+def test_a_cell_that_is_done_is_not_run_again_and_the_others_are(tmp_path, monkeypatch):
+    ran = []
+
+    def train(config, workdir, **options):
+        ran.append((config.model, config.seed, config.epochs))
+        return result("conditional_recall", config.seed, 0.5, length=3)
+
+    monkeypatch.setattr(tables, "train", train)
+    cells = list(tables.recall_cells(["rgcn"], [3], [1, 2]))
+    tables.run_cells(cells[:1], tmp_path / "results", tmp_path / "runs", {"epochs": 7})
+    tables.run_cells(cells, tmp_path / "results", tmp_path / "runs", {"epochs": 7})
+    assert ran == [("rgcn", 1, 7), ("rgcn", 2, 7)]
+
+
+def test_a_table_has_mean_spread_and_the_value_of_the_paper(tmp_path):
+    folder = tmp_path / "conditional_recall" / "rgcn"
+    folder.mkdir(parents=True)
+    for name, content in {
+        "length10-seed1": result("conditional_recall", 1, 0.1, length=10),
+        "length3-seed1": result("conditional_recall", 1, 0.9, length=3),
+        "length3-seed2": result("conditional_recall", 2, 0.8, length=3),
+        "length3-examples50-seed2": result("conditional_recall", 2, 1.0, length=3, examples_per_class=50),
+    }.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    entries = tables.read_table("conditional_recall", tmp_path)
+    assert [entry.column for entry in entries] == ["T = 3", "T = 3, 50 each", "T = 10"]
+    assert entries[0].mean == pytest.approx(85)
+    assert entries[0].spread == pytest.approx(7.0710678)
+    assert [entry.paper for entry in entries] == [96.7, None, 6.6]
+    assert entries[2].spread == 0
+
+
+def test_trees_have_nodes_and_graphs(tmp_path):
+    folder = tmp_path / "tree_max" / "rgcn"
+    folder.mkdir(parents=True)
+    (folder / "default-seed1.json").write_text(json.dumps(result("tree_max", 1, 0.95, 0.3)))
+    node, graph = tables.read_table("tree_max", tmp_path)
+    assert (node.column, node.values, node.paper) == ("node", (95.0,), 95.7)
+    assert (graph.column, graph.values, graph.paper) == ("graph", (30.0,), 31.7)
