@@ -59,6 +59,17 @@ def test_the_commands_and_the_code_of_the_data_guide(tmp_path, monkeypatch):
     assert (tmp_path / "conditional_recall.png").stat().st_size > 10_000
 
 
+def test_the_code_and_the_options_of_the_training_guide():
+    ((_, code),) = blocks("docs/training.md")
+    space = {}
+    exec(compile(code, "docs/training.md", "exec"), space)
+    assert space["model"].compiled
+    for _, command in blocks("docs/training.md", "bash"):
+        name, *options = re.findall(r"^sggnn ([a-z]+)|(--[a-z]+)", command, re.MULTILINE)
+        known = CliRunner().invoke(app, [name[0], "--help"], env={"COLUMNS": "200"}).output
+        assert all(option in known for _, option in options), command
+
+
 def test_the_table_of_parameters():
     table = dict(re.findall(r"\| `([a-z-]+)` \| [^|]* \| (\d+,[\d,]+) \|", (ROOT / "docs/models.md").read_text()))
     expected = {name: f"{registry.update_parameters(name, 150, 7):,}" for name in registry.MODELS}
