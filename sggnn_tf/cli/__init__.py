@@ -1,7 +1,4 @@
-"""The command `sggnn`: each command is a call into the package.
-
-TensorFlow takes seconds to import, so a command imports what it needs when it runs, and `--help` is quick.
-"""
+"""The command `sggnn`: each command is a call into the package, and imports what it needs when it runs."""
 
 from __future__ import annotations
 

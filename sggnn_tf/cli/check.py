@@ -17,7 +17,7 @@ def doctor(
 
     Example: sggnn doctor
     """
-    from sggnn_tf import doctor as checkup  # TensorFlow takes seconds to import: not for `--help`.
+    from sggnn_tf import doctor as checkup
     from sggnn_tf.tfgnn_bridge import without_log_noise
 
     console = Console(quiet=as_json)

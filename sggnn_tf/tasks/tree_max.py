@@ -15,6 +15,7 @@ import numpy as np
 from sggnn_tf.graph import Graph
 from sggnn_tf.tasks.task import Task
 
+# The paper's, and the same starts as for Conditional Recall.
 RECIPE = {
     "units": 150,
     "steps": 17,
