@@ -10,18 +10,16 @@ from sggnn_tf import training
 SMALL = {"units": 8, "steps": 2, "epochs": 4, "batch_size": 16, "dropout": 0.3}
 
 
-def recall(**settings):
+def recall(model="rgcn", **settings):
     arguments = {"length": 3, "examples_per_class": 2}
     return training.for_task(
-        "conditional_recall", "sggnn-rv-gat", task_arguments=arguments, **{**SMALL, "patience": 2, **settings}
+        "conditional_recall", model, task_arguments=arguments, **{**SMALL, "patience": 2, **settings}
     )
 
 
 def trees(**settings):
     arguments = {"trees": 40, "min_depth": 2, "max_depth": 5}
-    return training.for_task(
-        "tree_max", "sggnn-rv-gat", task_arguments=arguments, **{**SMALL, "min_epochs": 0, **settings}
-    )
+    return training.for_task("tree_max", "rgcn", task_arguments=arguments, **{**SMALL, "min_epochs": 0, **settings})
 
 
 def weights(workdir):

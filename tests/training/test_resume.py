@@ -12,6 +12,7 @@ from sggnn_tf import training
 from sggnn_tf.data import export
 from tests.training import runs
 
+CONFIG = runs.recall("sggnn-rv-gat", patience=9)
 KILLED = """
 import json, sys
 from sggnn_tf import training
@@ -22,7 +23,7 @@ training.train(training.Config(**json.loads(sys.argv[1])), sys.argv[2], resume=T
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole") / "run"
-    training.train(runs.recall(patience=9), folder)
+    training.train(CONFIG, folder)
     return folder
 
 
@@ -33,11 +34,17 @@ def stop_and_go_on(config, folder, *places):
     return training.train(config, folder, resume=True)
 
 
-def test_a_run_that_was_stopped_anywhere_ends_with_the_same_weights(uninterrupted, tmp_path):
+def test_a_run_that_was_stopped_anywhere_ends_with_the_same_weights(uninterrupted, tmp_path, caplog):
     random = np.random.default_rng(int.from_bytes(os.urandom(4)))
-    places = [(int(random.integers(0, 2)), int(random.integers(0, 6))), (2, int(random.integers(0, 6)))]
+    places = [(int(random.integers(0, 2)), int(random.integers(0, 6))), (3, int(random.integers(0, 6)))]
     print("stopped at", places)
-    stop_and_go_on(runs.recall(patience=9), tmp_path, *places)
+    for place in places:
+        with pytest.raises(KeyboardInterrupt):
+            training.train(CONFIG, tmp_path, resume=True, callbacks=[runs.StopAt(*place)])
+    _, last = sorted((tmp_path / "checkpoints").iterdir())
+    last.write_bytes(last.read_bytes()[:-100])
+    training.train(CONFIG, tmp_path, resume=True)
+    assert "is damaged; the checkpoint before it is used" in caplog.text
     runs.assert_same_run(uninterrupted, tmp_path)
 
 
@@ -63,17 +70,7 @@ def test_within_the_patience_of_early_stopping(tmp_path):
     runs.assert_same_run(tmp_path / "whole", tmp_path / "stopped")
 
 
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(uninterrupted, tmp_path, caplog):
-    with pytest.raises(KeyboardInterrupt):
-        training.train(runs.recall(patience=9), tmp_path, callbacks=[runs.StopAt(3, 0)])
-    _, last = sorted((tmp_path / "checkpoints").iterdir())
-    last.write_bytes(last.read_bytes()[:-100])
-    training.train(runs.recall(patience=9), tmp_path, resume=True)
-    assert "is damaged; the checkpoint before it is used" in caplog.text
-    runs.assert_same_run(uninterrupted, tmp_path)
-
-
-def test_a_disk_that_fills_up_leaves_the_last_good_checkpoint(uninterrupted, tmp_path, monkeypatch):
+def test_a_disk_that_fills_up_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
     from sggnn_tf.training import checkpoints
 
     write = checkpoints.write_whole
@@ -84,22 +81,25 @@ def test_a_disk_that_fills_up_leaves_the_last_good_checkpoint(uninterrupted, tmp
         write(path, content)
 
     monkeypatch.setattr(checkpoints, "write_whole", full)
+    config = runs.recall(patience=9)
     with pytest.raises(ValueError, match="no space left"):
-        training.train(runs.recall(patience=9), tmp_path)
+        training.train(config, tmp_path)
     monkeypatch.undo()
-    training.train(runs.recall(patience=9), tmp_path, resume=True)
-    runs.assert_same_run(uninterrupted, tmp_path)
+    before = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    result = training.train(config, tmp_path, resume=True)
+    assert [epoch["loss"] for epoch in result["history"][:3]] == [line["loss"] for line in before]
+    assert result["epochs"] == 4
 
 
 def test_after_kill_9_too(uninterrupted, tmp_path):
-    arguments = [sys.executable, "-c", KILLED, json.dumps(runs.recall(patience=9).to_dict()), str(tmp_path)]
+    arguments = [sys.executable, "-c", KILLED, json.dumps(CONFIG.to_dict()), str(tmp_path)]
     process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, start_new_session=True)
     while not list((tmp_path / "checkpoints").glob("0000[12]*")) and process.poll() is None:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "result.json").exists()
-    training.train(runs.recall(patience=9), tmp_path, resume=True)
+    training.train(CONFIG, tmp_path, resume=True)
     runs.assert_same_run(uninterrupted, tmp_path)
 
 

@@ -71,11 +71,9 @@ def test_fit_by_hand_gives_the_same(finished):
         assert history.history[name] == [epoch[name] for epoch in result["history"][:2]]
 
 
-def test_the_same_seed_gives_the_same_run_and_another_does_not(finished, tmp_path):
-    training.train(runs.recall(), tmp_path / "same")
-    runs.assert_same_run(finished, tmp_path / "same")
-    training.train(runs.recall(seed=1, epochs=1), tmp_path / "other")
-    assert any((a != b).any() for a, b in zip(runs.weights(finished), runs.weights(tmp_path / "other"), strict=True))
+def test_the_same_seed_gives_the_same_run(finished, tmp_path):
+    training.train(runs.recall(), tmp_path)
+    runs.assert_same_run(finished, tmp_path)
 
 
 def test_a_finished_run_is_not_run_again(finished):
@@ -143,11 +141,10 @@ def test_there_is_no_run_to_read(tmp_path):
         training.read_config(tmp_path)
 
 
-def test_an_unfinished_run_cannot_be_evaluated(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        training.train(runs.recall(), tmp_path, callbacks=[runs.StopAt(1, 0)])
+def test_an_unfinished_run_cannot_be_evaluated(copied):
+    (copied / "model.keras").unlink()
     with pytest.raises(ValueError, match="not finished"):
-        training.evaluate(tmp_path)
+        training.evaluate(copied)
 
 
 def test_gradients_of_several_batches_make_a_step(tmp_path):
