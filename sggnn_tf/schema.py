@@ -30,6 +30,14 @@ def feature_set(schema: Any, set_name: str) -> Any:
     raise ValueError(f"The schema has no node or edge set {set_name!r}; it has {', '.join(known)}.")
 
 
+def split_label(label: str) -> tuple[str, str]:
+    """`(set, feature)` of what is written as `SET/FEATURE`."""
+    set_name, slash, feature_name = label.rpartition("/")
+    if not (set_name and slash and feature_name):
+        raise ValueError(f"A feature is named NODE_SET/FEATURE or context/FEATURE, not {label!r}.")
+    return set_name, feature_name
+
+
 def vocabulary(schema: Any, set_name: str, feature_name: str) -> list[str] | None:
     """The strings that the ids of a feature stand for, if the schema says."""
     text = _extra(schema, set_name).get(f"vocabulary/{feature_name}")

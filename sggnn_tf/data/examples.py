@@ -120,7 +120,7 @@ def task_schema(task: Task) -> Any:
         schema.edge_sets[relation].CopyFrom(schema.edge_sets[like])
         schema.edge_sets[relation].description = f"Like {like}."
     for feature, values in task.values.items():
-        set_name, feature_name = feature.rsplit("/", 1)
+        set_name, feature_name = schemas.split_label(feature)
         schemas.set_num_values(schema, set_name, feature_name, values)
     return schema
 

@@ -24,6 +24,7 @@ from sggnn_tf import __version__
 from sggnn_tf import schema as schemas
 from sggnn_tf.data.codec import Codec
 from sggnn_tf.data.examples import CARD, SCHEMA, Examples, generate, task_schema
+from sggnn_tf.files import write_whole
 from sggnn_tf.tasks import Task
 
 Splits = Mapping[str, Examples]
@@ -87,8 +88,8 @@ def export(
             _write_records(planned, text, gzip, runner, beam_options, progress)
             splits = _facts(planned, partial)
         card = json.loads(json.dumps(_card(source, form, gzip, text, splits)))
-        _write(f"{partial}/{SCHEMA}", text)
-        _write(f"{partial}/{CARD}", json.dumps(card, indent=2) + "\n")
+        write_whole(f"{partial}/{SCHEMA}", text)
+        write_whole(f"{partial}/{CARD}", json.dumps(card, indent=2) + "\n")
     return card
 
 
@@ -113,8 +114,7 @@ def write_shard(shard: Shard, schema_text: str, gzip: bool) -> None:
         "hops": dict(hops),
     }
     tf.io.gfile.rename(attempt, shard.path, overwrite=True)
-    _write(f"{attempt}.json", json.dumps(facts))
-    tf.io.gfile.rename(f"{attempt}.json", f"{shard.path}.json", overwrite=True)
+    write_whole(f"{shard.path}.json", json.dumps(facts))
 
 
 def _write_records(
@@ -270,8 +270,3 @@ def _checksum(path: str) -> str:
         while part := file.read(1 << 20):
             digest.update(part)
     return digest.hexdigest()
-
-
-def _write(path: str, text: str) -> None:
-    with tf.io.gfile.GFile(path, "w") as file:
-        file.write(text)

@@ -110,7 +110,7 @@ class RelationalModel(GraphModel):
             schema, graph_spec = graph_spec, type(graph_spec)()
             graph_spec.CopyFrom(schema)
             for each in (self.settings["label"], *self.settings["ignore"]):
-                set_name, feature_name = split_label(each)
+                set_name, feature_name = schemas.split_label(each)
                 schemas.feature_set(graph_spec, set_name).features.pop(feature_name, None)
         super().build(graph_spec)
 
@@ -144,17 +144,9 @@ def build_model(name: str, schema: Any, *, units: int, steps: int, **options: An
     return model
 
 
-def split_label(label: str) -> tuple[str, str]:
-    """`(set, feature)` of what is written as `SET/FEATURE`."""
-    set_name, slash, feature_name = label.rpartition("/")
-    if not (set_name and slash and feature_name):
-        raise ValueError(f"A feature is named NODE_SET/FEATURE or context/FEATURE, not {label!r}.")
-    return set_name, feature_name
-
-
 def _check_feature(schema: Any, label: str, argument: str) -> tuple[str, str]:
     """The `(set, feature)` that an argument names, if the schema has it."""
-    set_name, feature_name = split_label(label)
+    set_name, feature_name = schemas.split_label(label)
     known = schemas.feature_set(schema, set_name).features
     if feature_name not in known:
         raise ValueError(f"{argument}={label!r} names no feature of the schema: {set_name!r} has {sorted(known)}.")
@@ -227,7 +219,7 @@ def _relations(schema: Any) -> dict[str, list[str]]:
 
 
 def _readout(schema: Any, label: str) -> keras.layers.Layer:
-    set_name, _ = split_label(label)
+    set_name, _ = schemas.split_label(label)
     if set_name == schemas.CONTEXT:
         node_sets = sorted(name for name in schema.node_sets if not is_auxiliary(name))
         return Pool(tfgnn.CONTEXT, "mean", node_set_name=node_sets)

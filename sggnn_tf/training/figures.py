@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from sggnn_tf import data, tasks
+from sggnn_tf import schema as schemas
 from sggnn_tf.data.codec import Codec
 
 
@@ -59,10 +60,10 @@ def figures(
 
 def labels_by_graph(examples: data.Examples, label: str) -> list[np.ndarray]:
     """The labels of each graph."""
-    set_name, _, feature = label.rpartition("/")
+    set_name, feature = schemas.split_label(label)
     codec = Codec(examples.schema)
     graphs = (codec.decode(record) for record in examples.records)
-    if set_name == "context":
+    if set_name == schemas.CONTEXT:
         return [np.atleast_1d(graph.context[feature]) for graph in graphs]
     nodes: list[Any] = [graph.nodes[set_name] for graph in graphs]
     return [np.asarray(features[feature]) for features in nodes]
