@@ -106,4 +106,16 @@ def is_auxiliary(set_name: str) -> bool:
 #   choice. The public classes (MeanSquaredError, ...) derive from it, but there is none for a user's function.
 from keras.src.losses.losses import LossFunctionWrapper  # noqa: E402
 
-__all__ = ["LossFunctionWrapper", "is_auxiliary", "tfgnn", "without_log_noise"]
+
+class BuildsItself:
+    """A model that Keras does not build.
+
+    `_maybe_symbolic_build`: under `tf.distribute`, `fit` builds a model on the mean of the devices' first batches,
+    which graphs do not have. No public setting skips it.
+    """
+
+    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
+        pass
+
+
+__all__ = ["BuildsItself", "LossFunctionWrapper", "is_auxiliary", "tfgnn", "without_log_noise"]

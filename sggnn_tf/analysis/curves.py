@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from sggnn_tf.files import write_whole
+from sggnn_tf.analysis.style import save
 
 
 def draw_curves(history: Sequence[Mapping[str, float]], path: str | Path) -> None:
@@ -23,6 +22,4 @@ def draw_curves(history: Sequence[Mapping[str, float]], path: str | Path) -> Non
         axes.grid(alpha=0.3)
         axes.legend(frameon=False)
     figure.axes[1].set_ylim(-0.02, 1.02)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=110)
-    write_whole(path, picture.getvalue())
+    save(figure, path)

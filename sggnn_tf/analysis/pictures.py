@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 
 from sggnn_tf import schema as schemas
-from sggnn_tf.files import write_whole
+from sggnn_tf.analysis.style import save
 from sggnn_tf.graph import Graph
 from sggnn_tf.tasks import Task
 from sggnn_tf.tfgnn_bridge import is_auxiliary
@@ -51,9 +50,7 @@ def draw_examples(task: Task, schema: Any, numbers: Sequence[int], path: str | P
     is_single = len(task.hops(graphs[0])) == 1
     handles = _legend(ordinary, is_single)
     figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=110)
-    write_whole(path, picture.getvalue())
+    save(figure, path)
 
 
 def draw(axes: Axes, graph: Graph, schema: Any, positions: np.ndarray, hops: np.ndarray) -> None:

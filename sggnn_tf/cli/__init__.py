@@ -7,10 +7,19 @@ import sys
 import typer
 from rich.console import Console
 
-from sggnn_tf.cli import check, dataset, train
+from sggnn_tf.cli import check, dataset, experiments, train
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
-for command in (check.doctor, check.models, dataset.dataset, train.train, train.evaluate, train.tables):
+for command in (
+    check.doctor,
+    check.models,
+    dataset.dataset,
+    train.train,
+    train.evaluate,
+    experiments.tables,
+    experiments.search,
+    experiments.report,
+):
     app.command()(command)
 
 

@@ -1,4 +1,4 @@
-"""`sggnn train`, `sggnn evaluate` and `sggnn tables`."""
+"""`sggnn train` and `sggnn evaluate`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sggnn_tf.cli.options import assignments, whole_numbers
+from sggnn_tf.cli.options import assignments
 
 
 def train(
@@ -22,6 +22,7 @@ def train(
     data: Annotated[Path | None, typer.Option(help="Records to train on instead of a task: a folder.")] = None,
     schema: Annotated[Path | None, typer.Option(help="Their schema, if it is not in the folder.")] = None,
     label: Annotated[str | None, typer.Option(help="What to predict: NODE_SET/FEATURE or context/FEATURE.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="A feature that the model is not to see, likewise.")] = None,
     length: Annotated[int | None, typer.Option(help="conditional_recall: characters of a string.")] = None,
     argument: Annotated[list[str] | None, typer.Option(help="Another argument of the task, such as trees=200.")] = None,
     units: Annotated[int | None, typer.Option(help="The width of the states.")] = None,
@@ -40,6 +41,7 @@ def train(
     accumulate: Annotated[int | None, typer.Option(help="Batches for one step of the optimizer.")] = None,
     jit: Annotated[bool | None, typer.Option(help="Compile with XLA. Default: on a GPU.")] = None,
     precision: Annotated[str | None, typer.Option(help="float32, mixed_bfloat16, mixed_float16 or float64.")] = None,
+    devices: Annotated[int | None, typer.Option(help="Devices that share each batch; without XLA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")] = False,
 ) -> None:
     """Train a model on a task, or on your own records, and measure it.
@@ -58,6 +60,7 @@ def train(
 
     settings = {
         "label": label,
+        "ignore": ignore,
         "units": units,
         "steps": steps,
         "dropout": dropout,
@@ -70,6 +73,7 @@ def train(
         "accumulate": accumulate,
         "jit": jit,
         "precision": precision,
+        "devices": devices,
     }
     with without_log_noise():
         if resume and task is None and data is None:
@@ -122,75 +126,6 @@ def evaluate(
         typer.echo(json.dumps(result, indent=2))
     else:
         _print_result(Console(), result)
-
-
-def tables(
-    task: Annotated[str, typer.Argument(help="conditional_recall (the paper's Table 1) or tree_max (Table 2).")],
-    models: Annotated[str | None, typer.Option(help="Names with commas between them. Default: all seven.")] = None,
-    lengths: Annotated[str, typer.Option(help="conditional_recall: lengths.")] = "3,5,7,10",
-    seeds: Annotated[str | None, typer.Option(help="Default: the author's five.")] = None,
-    examples_per_class: Annotated[str, typer.Option(help="conditional_recall: strings an answer.")] = "20",
-    out: Annotated[Path, typer.Option(help="Where results are kept, a file a cell.")] = Path("results"),
-    workdir: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs/tables"),
-    from_: Annotated[Path | None, typer.Option("--from", help="Run nothing; the table of the results here.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="The largest number of epochs, in place of the recipe's.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON, for programs.")] = False,
-) -> None:
-    """Run the grid of one of the paper's tables, cell by cell, and print it.
-
-    A cell that is done is never run again, and one that was stopped goes on: stop at will, and start again.
-
-    Example: sggnn tables conditional_recall --models sggnn-rv-gat,rgcn --lengths 3,5 --seeds 12345678
-
-    Example: sggnn tables tree_max --from docs/results
-    """
-    from sggnn_tf import tasks, training
-    from sggnn_tf.models import MODELS, registry
-    from sggnn_tf.tfgnn_bridge import without_log_noise
-    from sggnn_tf.training import tables as grids
-    from sggnn_tf.training.progress import ProgressBar
-
-    tasks.find(task)
-    console = Console(quiet=as_json)
-    if from_ is None:
-        names = list(MODELS) if models is None else [registry.find(name).name for name in models.split(",")]
-        chosen = grids.SEEDS if seeds is None else whole_numbers("seeds", seeds)
-        if task == "tree_max":
-            cells = list(grids.tree_cells(names, chosen))
-        else:
-            of_each = whole_numbers("examples-per-class", examples_per_class)
-            cells = list(grids.recall_cells(names, whole_numbers("lengths", lengths), chosen, of_each))
-        file = os.fdopen(os.dup(2), "w")  # Standard error will be held back.
-        settings = {} if epochs is None else {"epochs": epochs}
-
-        def bars(cell: Any) -> list[Any]:
-            return [ProgressBar(Console(file=file), f"{cell.model} {cell.variant} seed {cell.seed}")]
-
-        try:
-            with without_log_noise():
-                grids.run_cells(cells, out, workdir, settings, callbacks=bars)
-        except KeyboardInterrupt:
-            console.print("Stopped. All whole epochs are kept; the same command goes on.")
-            raise typer.Exit(130) from None
-        except training.TrainingStoppedError as error:
-            raise ValueError(str(error)) from None
-    entries = grids.read_table(task, from_ or out)
-    if as_json:
-        typer.echo(json.dumps([{**entry._asdict(), "mean": entry.mean, "spread": entry.spread} for entry in entries]))
-        return
-    columns = list(dict.fromkeys(entry.column for entry in entries))
-    table = Table("model", *columns, title=f"{task}: % right, mean ± spread over (seeds) | paper")
-    for name in MODELS:
-        row = {entry.column: entry for entry in entries if entry.model == name}
-        table.add_row(name, *(_cell_text(row.get(column)) for column in columns))
-    console.print(table)
-
-
-def _cell_text(entry: Any) -> str:
-    if entry is None:
-        return ""
-    paper = "" if entry.paper is None else f" | {entry.paper:.1f}"
-    return f"{entry.mean:.1f} ± {entry.spread:.1f} ({len(entry.values)}){paper}"
 
 
 def _print_result(console: Console, result: dict[str, Any]) -> None:

@@ -39,6 +39,8 @@ class Batches:
       max_shapes: the largest number of shapes, and so of compilations by XLA.
       limits: the largest sizes of a graph, by node or edge set. By default there is no limit.
       too_large: what to do with a graph over a limit: `error`, or `skip` it, which is logged and counted in `skipped`.
+      replicas: for training on several devices: a batch is so many elements of the data set, each an equal part of
+        `batch_size`, and of the last batch perhaps fewer graphs or none. See `distributed`.
 
     Example:
 
@@ -60,11 +62,17 @@ class Batches:
         max_shapes: int = MAX_SHAPES,
         limits: Mapping[str, int] | None = None,
         too_large: Literal["error", "skip"] = "error",
+        replicas: int = 1,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}; it has to be at least 1.")
+        if replicas < 1 or batch_size % replicas:
+            raise ValueError(
+                f"batch_size is {batch_size}; it has to be a multiple of the number of devices, {replicas}."
+            )
         self.schema = examples.schema
         self.batch_size = batch_size
+        self.replicas = replicas
         self.shuffle_seed = shuffle_seed
         self.label = None if label is None else _label(self.schema, label)
         self.ignore = [_feature(self.schema, each) for each in ignore]
@@ -72,7 +80,7 @@ class Batches:
         self.skipped = len(examples) - len(keep)
         self.records, self.sizes = examples.records[keep], examples.sizes[keep]
         self.padding = find_padding(
-            self.sizes, examples.sets, batch_size, shuffled=shuffle_seed is not None, max_shapes=max_shapes
+            self.sizes, examples.sets, batch_size // replicas, shuffled=shuffle_seed is not None, max_shapes=max_shapes
         )
 
     def __len__(self) -> int:
@@ -93,7 +101,7 @@ class Batches:
 
     def efficiency(self, epoch: int = 0) -> float:
         """Real over padded edges, over an epoch."""
-        return self.padding.efficiency(in_order(self.sizes[self.order(epoch)], self.batch_size))
+        return self.padding.efficiency(in_order(self.sizes[self.order(epoch)], self.batch_size // self.replicas))
 
     def dataset(self, first_epoch: int = 0, *, endless: bool = False) -> tf.data.Dataset:
         """The batches; each time the data set is iterated it is the next epoch.
@@ -107,11 +115,29 @@ class Batches:
             return self._unshuffled
         return self._dataset(first_epoch, endless)
 
+    def distributed(self, strategy: tf.distribute.Strategy, first_epoch: int = 0) -> Any:
+        """The batches for `fit` with a model on several devices, a part of a batch for each; all epochs, without end.
+
+        Keras would itself divide a data set among devices, but cannot divide the graphs of a merged batch.
+
+        Args:
+          strategy: where the model is; of as many replicas as these batches have parts.
+          first_epoch: see `dataset`.
+        """
+        if strategy.num_replicas_in_sync != self.replicas:
+            raise ValueError(f"The batches have {self.replicas} parts for {strategy.num_replicas_in_sync} devices.")
+
+        def parts_of_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
+            workers = context.num_input_pipelines
+            return self._dataset(first_epoch, True, workers, context.input_pipeline_id)
+
+        return strategy.distribute_datasets_from_function(parts_of_worker)
+
     @functools.cached_property
     def _unshuffled(self) -> tf.data.Dataset:
         return self._dataset(first_epoch=0, endless=False)
 
-    def _dataset(self, first_epoch: int, endless: bool) -> tf.data.Dataset:
+    def _dataset(self, first_epoch: int, endless: bool, workers: int = 1, worker: int = 0) -> tf.data.Dataset:
         spec = tfgnn.create_graph_spec_from_schema_pb(self.schema)
         records = tf.constant(self.records, tf.string)
         next_epoch = tf.Variable(first_epoch, dtype=tf.int64, trainable=False)
@@ -120,14 +146,22 @@ class Batches:
             epochs = tf.data.Dataset.counter(first_epoch)
 
         def batches(epoch: tf.Tensor) -> tf.data.Dataset:
-            return tf.data.Dataset.from_tensor_slices(self._order(epoch)).batch(self.batch_size)
+            order = self._order(epoch)
+            if self.replicas > 1:  # All parts of the last batch are there, the last ones perhaps empty.
+                order = tf.concat(
+                    [order, tf.fill([-len(self.records) % self.batch_size], tf.constant(-1, tf.int64))], 0
+                )
+                order = tf.reshape(order, [-1, workers, self.batch_size // workers])[:, worker]
+                order = tf.reshape(order, [-1])
+            return tf.data.Dataset.from_tensor_slices(order).batch(self.batch_size // self.replicas)
 
         def element(places: tf.Tensor) -> Any:
+            places = tf.boolean_mask(places, places >= 0) if self.replicas > 1 else places
             graph = tfgnn.parse_example(spec, tf.gather(records, places)).merge_batch_to_components()
             return self._with_labels(*self.padding.pad(self._without_ignored(graph)))
 
         data = epochs.flat_map(batches).map(element, num_parallel_calls=tf.data.AUTOTUNE)
-        count = tf.data.INFINITE_CARDINALITY if endless else len(self)
+        count = tf.data.INFINITE_CARDINALITY if endless else len(self) * self.replicas // workers
         data = data.apply(tf.data.experimental.assert_cardinality(count)).prefetch(tf.data.AUTOTUNE)
         data.next_epoch = next_epoch  # Variables live as long as someone holds them.
         return data

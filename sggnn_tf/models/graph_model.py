@@ -13,12 +13,12 @@ import tensorflow as tf
 
 from sggnn_tf.layers.graph_layer import GraphLayer
 from sggnn_tf.layers.graph_spec import as_graph_spec, check_matches, from_text, to_text
-from sggnn_tf.models import static_shapes
-from sggnn_tf.tfgnn_bridge import LossFunctionWrapper, tfgnn
+from sggnn_tf.models import replicas, static_shapes
+from sggnn_tf.tfgnn_bridge import BuildsItself, LossFunctionWrapper, tfgnn
 
 
 @keras.saving.register_keras_serializable("sggnn_tf")
-class GraphModel(GraphLayer, keras.Model):
+class GraphModel(BuildsItself, GraphLayer, keras.Model):
     """A `keras.Model` that is called on a `tfgnn.GraphTensor` and trained on `(graph, labels[, weights])`.
 
     Subclass it like any Keras model, with layers in `__init__` and `call(graph)`; or use `GraphSequential`. The
@@ -89,14 +89,14 @@ class GraphModel(GraphLayer, keras.Model):
     @functools.wraps(keras.Model.fit)
     def fit(self, x: Any = None, *args: Any, class_weight: Mapping[int, float] | None = None, **kwargs: Any) -> Any:
         self._set_class_weight(class_weight)
-        self._build_for_data(x)
-        if isinstance(x, tf.data.Dataset) and not args:
+        self._build_or_refuse(x)
+        if isinstance(x, tf.data.Dataset | tf.distribute.DistributedDataset) and not args:
             kwargs.setdefault("shuffle", False)  # Keras' default is for arrays, and warns here.
         return super().fit(x, *args, **kwargs)
 
     @functools.wraps(keras.Model.evaluate)
     def evaluate(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
-        self._build_for_data(x)
+        self._build_or_refuse(x)
         return super().evaluate(x, *args, **kwargs)
 
     @functools.wraps(keras.Model.train_on_batch)
@@ -144,19 +144,20 @@ class GraphModel(GraphLayer, keras.Model):
         with self._after(data):
             with tf.GradientTape() as tape:
                 outputs = self(graph, training=True)
-                loss = self.compute_loss(graph, labels, outputs, loss_weights, training=True)
+                loss = self._loss_of_part(graph, labels, outputs, loss_weights, training=True)
                 scaled_loss = self.optimizer.scale_loss(loss)
             variables = self.trainable_variables
-            self.optimizer.apply_gradients(zip(tape.gradient(scaled_loss, variables), variables, strict=True))
+            gradients = replicas.sum_to_first(tape.gradient(scaled_loss, variables))
+            self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
             self._track_loss(loss, labels, loss_weights)
-            return self.compute_metrics(graph, labels, outputs, weights)
+            return replicas.logs(self.compute_metrics(graph, labels, outputs, weights))
 
     def test_step(self, data: Any) -> dict[str, Any]:
         graph, labels, weights = keras.utils.unpack_x_y_sample_weight(data)
         with self._after(data):
             outputs = self(graph, training=False)
-            self._track_loss(self.compute_loss(graph, labels, outputs, weights, training=False), labels, weights)
-            return self.compute_metrics(graph, labels, outputs, weights)
+            self._track_loss(self._loss_of_part(graph, labels, outputs, weights, training=False), labels, weights)
+            return replicas.logs(self.compute_metrics(graph, labels, outputs, weights))
 
     def _after(self, data: Any) -> Any:
         """Lets nothing happen before there is data.
@@ -169,25 +170,46 @@ class GraphModel(GraphLayer, keras.Model):
             return contextlib.nullcontext()
         return tf.control_dependencies(tf.nest.flatten(data, expand_composites=True)[:1])
 
-    def _build_for_data(self, dataset: Any) -> None:
+    def build_for_data(self, dataset: tf.data.Dataset) -> None:
         """Builds the model, its loss, metrics and optimizer for a data set, before the first step runs.
 
-        So a mistake shows at once, and the step is traced once: not again, without the creation of variables.
+        So a mistake shows at once, and the step is traced once: not again, without the creation of variables. `fit` and
+        `evaluate` do this themselves, but cannot with data for several devices: call it in the strategy's scope.
+
+        Args:
+          dataset: the data; only its `element_spec` is looked at.
         """
-        if not isinstance(dataset, tf.data.Dataset) or not self.compiled:
-            return
         if not self.built:
             self.build(keras.utils.unpack_x_y_sample_weight(dataset.element_spec)[0])
         self.optimizer.build(self.trainable_variables)
-        if not all(getattr(metric, "built", True) for metric in self.metrics):
+        if not self._metrics_are_built:
             with keras.StatelessScope():
                 tf.function(self.test_step, autograph=False).get_concrete_function(dataset.element_spec)
 
+    @property
+    def _metrics_are_built(self) -> bool:
+        return all(getattr(metric, "built", True) for metric in self.metrics)
+
+    def _build_or_refuse(self, data: Any) -> None:
+        if isinstance(data, tf.data.Dataset) and self.compiled:
+            self.build_for_data(data)
+        elif isinstance(data, tf.distribute.DistributedDataset) and not self._metrics_are_built:
+            raise ValueError(
+                "On several devices a model is built before `fit`: call `model.build_for_data(batches.dataset())` in "
+                "the scope of the strategy."
+            )
+
+    def _loss_of_part(self, graph: Any, labels: Any, outputs: Any, weights: Any, training: bool) -> Any:
+        """The loss; with several devices, what this one's part of the batch adds to the loss of the batch."""
+        loss = self.compute_loss(graph, labels, outputs, weights, training=training)
+        if replicas.number() == 1 or _is_sum(self.loss):
+            return loss
+        return loss * replicas.share(_number_of_items(labels, weights))
+
     def _track_loss(self, loss: Any, labels: Any, weights: Any) -> None:
         """Counts a batch's loss by the weight of its items, where Keras counts rows of the (padded) input."""
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync  # Keras divides the loss by it.
         tracker = next(metric for metric in self.metrics if metric.name == "loss")
-        tracker.update_state(loss * replicas, sample_weight=_number_of_items(labels, weights))
+        tracker.update_state(replicas.sum_over(loss), sample_weight=_number_of_items(labels, weights))
 
     def _set_class_weight(self, class_weight: Mapping[int, float] | None) -> None:
         if class_weight != self._class_weight:
@@ -251,6 +273,14 @@ def _averaged_by_weight(loss: Any) -> Any:
         resolved = copy.copy(resolved)  # The user's own object stays as it is.
         resolved.reduction = "mean_with_sample_weight"
     return resolved
+
+
+def _is_sum(loss: Any) -> bool:
+    """Whether a model's loss is a sum over the items of a batch, and not a mean."""
+    sums = {getattr(each, "reduction", None) == "sum" for each in tf.nest.flatten(loss)}
+    if len(sums) > 1:
+        raise ValueError("On several devices, the losses of all outputs have to be means, or all of them sums.")
+    return sums == {True}
 
 
 def _joined(metrics: Any, weighted_metrics: Any) -> Any:

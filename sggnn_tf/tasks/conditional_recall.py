@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import string
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +35,10 @@ RECIPE = {
     "normaliser": "softmax",
 }
 RECIPE_OF_MODEL = {"rgcn": {"epochs": 200}}
+RANGES: dict[str, Sequence[Any]] = {
+    "units": (100, 120, 150, 200),
+    "dropout": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
+}  # The paper's, in steps.
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 
@@ -145,6 +150,10 @@ class ConditionalRecall(Task):
             "batch_size": 20 if self.examples_per_class < 50 else 50,
             **RECIPE_OF_MODEL.get(model, {}),
         }
+
+    def ranges(self, model: str) -> dict[str, Sequence[Any]]:
+        depths = {"steps": (self.length, self.length + 1, self.length + 3)} if model in ("rgcn", "rgat") else {}
+        return {**RANGES, **depths}
 
     def positions(self, graph: Graph) -> np.ndarray:
         places = np.arange(len(_symbols(graph)))

@@ -73,6 +73,10 @@ class Task(abc.ABC):
     def recipe(self, model: str) -> dict[str, Any]:
         """How a model is trained on this task: settings of a run, and switches for the models that have them."""
 
+    @abc.abstractmethod
+    def ranges(self, model: str) -> Mapping[str, Sequence[Any]]:
+        """The settings to search for a recipe in, each with the values to choose from."""
+
     def groups(self, graph: Graph) -> list[str]:
         """For each readout, the kind of question it is, if there are kinds."""
         return []

@@ -35,6 +35,16 @@ RECIPE = {
     "normaliser": "softmax",
 }
 RECIPE_OF_MODEL = {"sggnn-rm-gat": {"learning_rate": 2.5e-4}}
+RANGES: dict[str, Sequence[Any]] = {
+    "units": (150, 300),
+    "dropout": (0.0, 0.1, 0.25, 0.5),
+    "learning_rate": (7.5e-4, 5e-4),
+}  # The paper's.
+RANGES_OF_MODEL: dict[str, dict[str, Sequence[Any]]] = {
+    "sggnn-rm-gat": {"learning_rate": (2.5e-4,)},
+    "rgcn": {"steps": (4, 7, 12, 17)},
+    "rgat": {"steps": (5, 10, 14, 17)},
+}
 
 SHIPPED_CHILDREN = 3  # The schema has relations for so many children.
 
@@ -141,6 +151,9 @@ class TreeMax(Task):
 
     def recipe(self, model: str) -> dict[str, Any]:
         return {**RECIPE, **RECIPE_OF_MODEL.get(model, {})}
+
+    def ranges(self, model: str) -> dict[str, Sequence[Any]]:
+        return {**RANGES, **RANGES_OF_MODEL.get(model, {})}
 
     def positions(self, graph: Graph) -> np.ndarray:
         parents = parents_of(graph)

@@ -31,12 +31,14 @@ class Checkpoints(keras.callbacks.Callback):
     Args:
       folder: where the files are.
       early_stopping: the callback whose state is part of the run. It has to stand before this one in the list.
+      writes: whether this process is the one that writes the files.
     """
 
-    def __init__(self, folder: Path, early_stopping: keras.callbacks.EarlyStopping) -> None:
+    def __init__(self, folder: Path, early_stopping: keras.callbacks.EarlyStopping, writes: bool = True) -> None:
         super().__init__()
         self.folder = folder
         self.early_stopping = early_stopping
+        self.writes = writes
         self.history: list[dict[str, float]] = []
         self.restored: dict[str, np.ndarray] | None = None
 
@@ -91,6 +93,8 @@ class Checkpoints(keras.callbacks.Callback):
         content = io.BytesIO()
         arrays[META] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
         np.savez(content, allow_pickle=False, **arrays)
+        if not self.writes:  # Reading a variable may need all workers: the others have read with the one that writes.
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self.folder / _name(self.epochs_done, content.getvalue()), content.getvalue())
         for path in _files(self.folder)[:-KEPT]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ class Config:
       task, task_arguments: the data set, if it is generated.
       data, schema: the data set, if it is read: a folder of records, and its schema (by default the one in the folder).
       label: what is predicted, `NODE_SET/FEATURE` or `context/FEATURE`.
+      ignore: features that the model does not see, in the same way.
       model, units, steps, embedding_units, switches: the model; see `build_model`.
       seed: of the initial weights, of dropout and of the order of the examples.
       epochs: the largest number of epochs.
@@ -41,6 +42,7 @@ class Config:
       jit: whether to compile with XLA.
       precision: the Keras policy, such as `mixed_bfloat16`.
       accumulate: the number of batches whose gradients are summed up to one step of the optimizer.
+      devices: the number of devices that share each batch; see `training.devices`.
     """
 
     task: str | None = None
@@ -48,6 +50,7 @@ class Config:
     data: str | None = None
     schema: str | None = None
     label: str = "_readout/label"
+    ignore: Sequence[str] = ()
     model: str
     units: int
     steps: int
@@ -65,6 +68,7 @@ class Config:
     jit: bool = False
     precision: str = "float32"
     accumulate: int = 1
+    devices: int = 1
 
     def __post_init__(self) -> None:
         at_least = {
@@ -75,6 +79,7 @@ class Config:
             "min_epochs": 0,
             "batch_size": 1,
             "accumulate": 1,
+            "devices": 1,
         }
         for name, smallest in at_least.items():
             if getattr(self, name) < smallest:
@@ -83,6 +88,10 @@ class Config:
             raise ValueError("The learning rate and the norm to clip to have to be above 0.")
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing is {self.label_smoothing}; it has to be from 0 to below 1.")
+        if self.batch_size % self.devices:
+            raise ValueError(f"batch_size is {self.batch_size}; it has to be a multiple of the {self.devices} devices.")
+        if self.jit and self.devices > 1:
+            raise ValueError("XLA is for one device: with several, train with --no-jit.")
         registry.find(self.model)
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,5 +161,6 @@ def _resolved(recipe: Mapping[str, Any], model: str, settings: Mapping[str, Any]
     if unknown:
         raise ValueError(f"The model {model} has no switch {unknown[0]!r}; it has {', '.join(known)}.")
     values = {name: value for name, value in {**recipe, **settings}.items() if name in names}
-    jit = values.pop("jit", bool(tf.config.list_physical_devices("GPU")))  # On a CPU, XLA mostly costs time.
+    on_gpu = bool(tf.config.list_physical_devices("GPU"))
+    jit = values.pop("jit", on_gpu and values.get("devices", 1) == 1)  # On a CPU, XLA mostly costs time.
     return Config(**fixed, model=model, switches={**switches, **given}, jit=jit, **values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import math
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from sggnn_tf import data
 from sggnn_tf.analysis.curves import draw_curves
@@ -20,6 +22,7 @@ from sggnn_tf.models import build_model
 from sggnn_tf.models.graph_model import GraphModel
 from sggnn_tf.training.checkpoints import Checkpoints
 from sggnn_tf.training.config import Config, versions
+from sggnn_tf.training.devices import is_chief, make_strategy
 from sggnn_tf.training.figures import figures, predictions
 from sggnn_tf.training.loss import SmoothedCrossentropy
 
@@ -46,39 +49,61 @@ def train(
       The result, which is also in the folder.
     """
     workdir = Path(workdir)
+    if not is_chief():
+        return _train(config, workdir, resume, callbacks)
     with _alone_in(workdir):
         _check_workdir(config, workdir, resume)
         if (workdir / RESULT).exists():
             return json.loads((workdir / RESULT).read_text())
-        keras.utils.set_random_seed(config.seed)
-        examples = config.examples()
-        batches = make_batches(config, examples)
+        return _train(config, workdir, resume, callbacks)
+
+
+def _train(
+    config: Config, workdir: Path, resume: bool, callbacks: Sequence[keras.callbacks.Callback]
+) -> dict[str, Any]:
+    """The run itself, in a folder that is ready for it. Of several workers, each computes all, and the chief writes."""
+    strategy = make_strategy(config.devices)
+    keras.utils.set_random_seed(config.seed)
+    examples = config.examples()
+    batches = make_batches(config, examples)
+    stopping = keras.callbacks.EarlyStopping(
+        "val_accuracy",
+        mode="max",
+        patience=config.patience,
+        start_from_epoch=config.min_epochs,
+        restore_best_weights=True,
+    )
+    checkpoints = Checkpoints(workdir / CHECKPOINTS, stopping, writes=is_chief())
+    if resume:
+        checkpoints.load()
+    started = checkpoints.epochs_done
+    writers: list[keras.callbacks.Callback] = []
+    if is_chief():
+        writers.append(keras.callbacks.TensorBoard(str(workdir / TENSORBOARD), write_graph=False))
+    with strategy.scope():
         model = make_model(config, examples["train"].schema)
-        stopping = keras.callbacks.EarlyStopping(
-            "val_accuracy",
-            mode="max",
-            patience=config.patience,
-            start_from_epoch=config.min_epochs,
-            restore_best_weights=True,
-        )
-        checkpoints = Checkpoints(workdir / CHECKPOINTS, stopping)
-        if resume:
-            checkpoints.load()
-        log = _Log(workdir, checkpoints, len(examples["train"]))
-        started = checkpoints.epochs_done
-        epochs = started if checkpoints.is_over else config.epochs
-        tensorboard = keras.callbacks.TensorBoard(str(workdir / TENSORBOARD), write_graph=False)
+        model.build_for_data(batches["train"].dataset())
         model.fit(
-            batches["train"].dataset(first_epoch=started, endless=True),
+            _on_devices(batches["train"], strategy, started),
             steps_per_epoch=len(batches["train"]),
-            validation_data=batches["valid"].dataset(),
+            validation_data=_on_devices(batches["valid"], strategy),
+            validation_steps=len(batches["valid"]),
             initial_epoch=started,
-            epochs=epochs,
+            epochs=started if checkpoints.is_over else config.epochs,
             verbose=0,
-            callbacks=[stopping, _Finite(workdir), log, checkpoints, tensorboard, *callbacks],
+            callbacks=[
+                stopping,
+                _Finite(workdir),
+                _Log(workdir / METRICS, checkpoints, len(examples["train"])),
+                checkpoints,
+                *writers,
+                *callbacks,
+            ],
         )
+    model = _on_one_device(config, model, examples["train"].schema)
+    if is_chief():
         model.save(workdir / MODEL)
-        return _finish(config, workdir, model, examples, batches, checkpoints)
+    return _finish(config, workdir, model, examples, checkpoints)
 
 
 def evaluate(workdir: str | Path) -> dict[str, Any]:
@@ -89,14 +114,19 @@ def evaluate(workdir: str | Path) -> dict[str, Any]:
         raise ValueError(f"The run in {workdir} is not finished: it has no {MODEL}. Go on with it by --resume.")
     model = keras.saving.load_model(workdir / MODEL)
     examples = config.examples()
-    return _figures(config, model, examples, make_batches(config, examples))
+    return _figures(config, model, examples)
 
 
 def make_batches(config: Config, examples: dict[str, data.Examples]) -> dict[str, data.Batches]:
     """The batches of each split; those of `train` are shuffled."""
     return {
         split: data.Batches(
-            each, config.batch_size, label=config.label, shuffle_seed=config.seed if split == "train" else None
+            each,
+            config.batch_size,
+            label=config.label,
+            ignore=config.ignore,
+            shuffle_seed=config.seed if split == "train" else None,
+            replicas=config.devices,
         )
         for split, each in examples.items()
     }
@@ -110,6 +140,7 @@ def make_model(config: Config, schema: Any) -> GraphModel:
         units=config.units,
         steps=config.steps,
         label=config.label,
+        ignore=config.ignore,
         embedding_units=config.embedding_units,
         dtype=config.precision,
         **config.switches,
@@ -161,7 +192,6 @@ def _finish(
     workdir: Path,
     model: GraphModel,
     examples: dict[str, data.Examples],
-    batches: dict[str, data.Batches],
     checkpoints: Checkpoints,
 ) -> dict[str, Any]:
     """Measures a trained model and writes the result."""
@@ -175,21 +205,37 @@ def _finish(
         "seconds": sum(epoch["seconds"] for epoch in history),
         "history": history,
     }
-    result |= _figures(config, model, examples, batches)
-    draw_curves(history, workdir / CURVES)
-    write_whole(workdir / RESULT, json.dumps(result, indent=2) + "\n")
+    result |= _figures(config, model, examples)
+    if is_chief():
+        draw_curves(history, workdir / CURVES)
+        write_whole(workdir / RESULT, json.dumps(result, indent=2) + "\n")
     return result
 
 
-def _figures(
-    config: Config, model: GraphModel, examples: dict[str, data.Examples], batches: dict[str, data.Batches]
-) -> dict[str, Any]:
+def _figures(config: Config, model: GraphModel, examples: dict[str, data.Examples]) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    batches = make_batches(dataclasses.replace(config, devices=1), examples)
     for split in ("valid", "test"):
         if split in examples:
             predicted = predictions(model, batches[split])
             found[split] = figures(examples[split], config.label, predicted, examples["train"], config.make_task())
     return found
+
+
+def _on_devices(batches: data.Batches, strategy: tf.distribute.Strategy, first_epoch: int = 0) -> Any:
+    """All epochs of a data set, for `fit` on the devices of a strategy."""
+    if batches.replicas == 1:
+        return batches.dataset(first_epoch, endless=True)
+    return batches.distributed(strategy, first_epoch)
+
+
+def _on_one_device(config: Config, model: GraphModel, schema: Any) -> GraphModel:
+    """The same model, on one device."""
+    if config.devices == 1:
+        return model
+    alone = make_model(config, schema)
+    alone.set_weights(model.get_weights())
+    return alone
 
 
 @contextlib.contextmanager
@@ -231,9 +277,9 @@ class _Finite(keras.callbacks.Callback):
 class _Log(keras.callbacks.Callback):
     """Adds time and speed to what is known of an epoch, and writes all epochs to a file."""
 
-    def __init__(self, workdir: Path, checkpoints: Checkpoints, graphs: int) -> None:
+    def __init__(self, path: Path, checkpoints: Checkpoints, graphs: int) -> None:
         super().__init__()
-        self.path = workdir / METRICS
+        self.path = path
         self.checkpoints = checkpoints
         self.graphs = graphs
         self.start = 0.0
@@ -246,4 +292,5 @@ class _Log(keras.callbacks.Callback):
         logs["graphs_per_second"] = self.graphs / logs["seconds"]
         now = {name: float(value) for name, value in logs.items()}
         lines = [{"epoch": number, **each} for number, each in enumerate([*self.checkpoints.history, now], 1)]
-        write_whole(self.path, "".join(json.dumps(line) + "\n" for line in lines))
+        if is_chief():
+            write_whole(self.path, "".join(json.dumps(line) + "\n" for line in lines))

@@ -1,18 +1,15 @@
-"""The paper's tables: a grid of runs, each a cell that is run once, in any order, and kept as one file."""
+"""The paper's tables: grids of runs, and what they say beside the paper."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sggnn_tf.files import write_whole
 from sggnn_tf.models import MODELS
-from sggnn_tf.training.config import for_task
-from sggnn_tf.training.run import train
+from sggnn_tf.training.cells import Cell, read_result
 
 SEEDS = (12345678, 34989987, 76850409, 45739488, 87646464)  # Of the paper's author.
 LENGTHS = (3, 5, 7, 10)
@@ -38,20 +35,6 @@ PAPER_TREES = {
 }
 
 
-class Cell(NamedTuple):
-    """One run of a table."""
-
-    task: str
-    model: str
-    variant: str  # Such as `length10`.
-    seed: int
-    task_arguments: dict[str, Any]
-
-    def path(self, folder: Path) -> Path:
-        """Where its result is kept."""
-        return folder / self.task / self.model / f"{self.variant}-seed{self.seed}.json"
-
-
 class Entry(NamedTuple):
     """What a table says: the mean and the spread over seeds, in percent."""
 
@@ -71,7 +54,11 @@ class Entry(NamedTuple):
 
 
 def recall_cells(
-    models: Sequence[str], lengths: Sequence[int], seeds: Sequence[int], examples_per_class: Sequence[int] = (20,)
+    models: Sequence[str],
+    lengths: Sequence[int],
+    seeds: Sequence[int],
+    examples_per_class: Sequence[int] = (20,),
+    settings: Mapping[str, Any] | None = None,
 ) -> Iterator[Cell]:
     """The cells of Table 1, the shortest strings first."""
     for length in lengths:
@@ -80,45 +67,16 @@ def recall_cells(
             for seed in seeds:
                 for model in models:
                     arguments = {"length": length, "examples_per_class": examples}
-                    yield Cell("conditional_recall", model, variant, seed, arguments)
+                    yield Cell("conditional_recall", model, variant, seed, arguments, dict(settings or {}))
 
 
-def tree_cells(models: Sequence[str], seeds: Sequence[int]) -> Iterator[Cell]:
+def tree_cells(
+    models: Sequence[str], seeds: Sequence[int], settings: Mapping[str, Any] | None = None
+) -> Iterator[Cell]:
     """The cells of Table 2."""
     for seed in seeds:
         for model in models:
-            yield Cell("tree_max", model, "default", seed, {})
-
-
-def run_cells(
-    cells: Sequence[Cell],
-    folder: Path,
-    workdir: Path,
-    settings: dict[str, Any],
-    report: Callable[[Cell, str], None] = lambda cell, what: None,
-    callbacks: Callable[[Cell], Sequence[Any]] = lambda cell: (),
-) -> None:
-    """Runs the cells that have no result yet; one that was interrupted goes on.
-
-    Args:
-      cells: the cells, in the order in which to run them.
-      folder: where results are.
-      workdir: where the runs are.
-      settings: settings of all runs in place of the recipe's.
-      report: called for each cell with what is done with it.
-      callbacks: further Keras callbacks for a cell.
-    """
-    for cell in cells:
-        path = cell.path(folder)
-        if path.exists():
-            report(cell, "there")
-            continue
-        report(cell, "runs")
-        config = for_task(cell.task, cell.model, task_arguments=cell.task_arguments, seed=cell.seed, **settings)
-        run = workdir / cell.task / cell.model / path.stem
-        result = train(config, run, resume=True, callbacks=callbacks(cell))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(result, indent=1) + "\n")
+            yield Cell("tree_max", model, "default", seed, {}, dict(settings or {}))
 
 
 def read_table(task: str, folder: Path) -> list[Entry]:
@@ -127,8 +85,7 @@ def read_table(task: str, folder: Path) -> list[Entry]:
     for model in MODELS:
         by_column: dict[str, list[float]] = {}
         for path in sorted((folder / task / model).glob("*.json")):
-            result = json.loads(path.read_text())
-            for column, value in _columns(result).items():
+            for column, value in _columns(read_result(path)).items():
                 by_column.setdefault(column, []).append(100 * value)
         entries += [
             Entry(model, column, tuple(values), _paper(task, model, column)) for column, values in by_column.items()

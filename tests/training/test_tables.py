@@ -3,7 +3,7 @@ import json
 import pytest
 
 from sggnn_tf import training
-from sggnn_tf.training import tables
+from sggnn_tf.training import cells, tables
 
 
 def result(task, seed, accuracy, graph_accuracy=0.0, **arguments):
@@ -12,11 +12,11 @@ def result(task, seed, accuracy, graph_accuracy=0.0, **arguments):
 
 
 def test_cells_are_the_grid_the_shortest_first():
-    cells = list(tables.recall_cells(["rgcn", "rgat"], [3, 5], [1, 2], [20, 50]))
-    assert len(cells) == 16
-    assert len({cell.path(tables.Path("x")) for cell in cells}) == 16
-    assert [cell.task_arguments["length"] for cell in cells] == [3] * 8 + [5] * 8
-    assert cells[0].path(tables.Path("x")).as_posix() == "x/conditional_recall/rgcn/length3-seed1.json"
+    grid = list(tables.recall_cells(["rgcn", "rgat"], [3, 5], [1, 2], [20, 50]))
+    assert len(grid) == 16
+    assert len({cell.path(tables.Path("x")) for cell in grid}) == 16
+    assert [cell.task_arguments["length"] for cell in grid] == [3] * 8 + [5] * 8
+    assert grid[0].path(tables.Path("x")).as_posix() == "x/conditional_recall/rgcn/length3-seed1.json"
     assert len(list(tables.tree_cells(["rgcn"], tables.SEEDS))) == 5
 
 
@@ -27,10 +27,10 @@ def test_a_cell_that_is_done_is_not_run_again_and_the_others_are(tmp_path, monke
         ran.append((config.model, config.seed, config.epochs))
         return result("conditional_recall", config.seed, 0.5, length=3)
 
-    monkeypatch.setattr(tables, "train", train)
-    cells = list(tables.recall_cells(["rgcn"], [3], [1, 2]))
-    tables.run_cells(cells[:1], tmp_path / "results", tmp_path / "runs", {"epochs": 7})
-    tables.run_cells(cells, tmp_path / "results", tmp_path / "runs", {"epochs": 7})
+    monkeypatch.setattr(cells, "train", train)
+    grid = list(tables.recall_cells(["rgcn"], [3], [1, 2], settings={"epochs": 7}))
+    cells.run_cells(grid[:1], tmp_path / "results", tmp_path / "runs")
+    cells.run_cells(grid, tmp_path / "results", tmp_path / "runs")
     assert ran == [("rgcn", 1, 7), ("rgcn", 2, 7)]
 
 
