@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from sggnn_tf.cli import check, dataset, experiments, train
+from sggnn_tf.cli import check, dataset, experiments, serving, train
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
 for command in (
@@ -19,6 +19,10 @@ for command in (
     experiments.tables,
     experiments.search,
     experiments.report,
+    serving.export,
+    serving.verify,
+    serving.serve,
+    serving.predict,
 ):
     app.command()(command)
 

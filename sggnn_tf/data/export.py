@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import threading
 import uuid
 import warnings
@@ -24,6 +23,7 @@ from sggnn_tf import __version__
 from sggnn_tf import schema as schemas
 from sggnn_tf.data.codec import Codec
 from sggnn_tf.data.examples import CARD, SCHEMA, Examples, generate, task_schema
+from sggnn_tf.data.on_beam import run_on_beam
 from sggnn_tf.files import write_whole
 from sggnn_tf.tasks import Task
 
@@ -131,20 +131,8 @@ def _write_records(
     def done() -> int:
         return sum(len(shard.numbers) for shard in planned if tf.io.gfile.exists(f"{shard.path}.json"))
 
-    beam = _beam()
-    options = beam.options.pipeline_options.PipelineOptions(list(beam_options), runner=runner)
-    try:
-        with _reported(lambda: progress(done(), total)), beam.Pipeline(options=options) as pipeline:
-            _ = (
-                pipeline
-                | beam.Create(planned)
-                | beam.Reshuffle()  # Or one worker would get all of them.
-                | beam.Map(write_shard, schema_text=schema_text, gzip=gzip)
-            )
-    except RuntimeError as error:  # Beam's word for whatever happened in a worker.
-        if "KeyboardInterrupt" in str(error):
-            raise KeyboardInterrupt from None
-        raise OSError(str(error).strip().splitlines()[-1]) from None
+    with _reported(lambda: progress(done(), total)):
+        run_on_beam(planned, write_shard, runner, beam_options, schema_text=schema_text, gzip=gzip)
 
 
 def _facts(planned: Sequence[Shard], partial: str) -> dict[str, Any]:
@@ -163,19 +151,6 @@ def _facts(planned: Sequence[Shard], partial: str) -> dict[str, Any]:
         if name not in shards:  # Also of workers that were started again.
             tf.io.gfile.remove(f"{partial}/{name}")
     return splits
-
-
-def _beam() -> Any:
-    """Apache Beam, without what it has to say of packages that it could use; it takes a second to import."""
-    root = logging.getLogger()
-    handlers, is_disabled = list(root.handlers), root.disabled
-    root.disabled = True
-    try:
-        import apache_beam
-        import apache_beam.options.pipeline_options
-    finally:
-        root.handlers, root.disabled = handlers, is_disabled
-    return apache_beam
 
 
 def _plan(source: Task | Splits, ranges: Mapping[str, range], partial: str, shards: int, gzip: bool) -> Iterator[Shard]:

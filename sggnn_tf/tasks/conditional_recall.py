@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -131,6 +131,9 @@ class ConditionalRecall(Task):
             edges=dict(_chain(len(text))),
         )
 
+    def from_text(self, text: str) -> Graph:
+        return self.graph(text)
+
     def read(self, graph: Graph) -> str:
         """The string of a graph."""
         return "".join(self.alphabet[symbol] for symbol in _symbols(graph))
@@ -154,6 +157,11 @@ class ConditionalRecall(Task):
     def ranges(self, model: str) -> dict[str, Sequence[Any]]:
         depths = {"steps": (self.length, self.length + 1, self.length + 3)} if model in ("rgcn", "rgat") else {}
         return {**RANGES, **depths}
+
+    def signatures(self, vocabularies: Mapping[str, Sequence[str]], steps: int) -> Sequence[Any]:
+        from sggnn_tf.tasks.conditional_recall_signature import TextSignature  # It needs TensorFlow.
+
+        return (TextSignature(vocabularies["char/symbol"], steps),)
 
     def positions(self, graph: Graph) -> np.ndarray:
         places = np.arange(len(_symbols(graph)))

@@ -81,6 +81,27 @@ class Task(abc.ABC):
         """For each readout, the kind of question it is, if there are kinds."""
         return []
 
+    def signatures(self, vocabularies: Mapping[str, Sequence[str]], steps: int) -> Sequence[Any]:
+        """What a SavedModel takes beside graphs, if a person has something simpler.
+
+        Each is an object with `name`, `inputs` (a `tf.TensorSpec` each), `arrays(**inputs)` (the inputs of the
+        signature `graph_tensors`), `extras(**inputs)` (further outputs), and in NumPy `request(graphs)` and
+        `expected_extras(graphs)`, for its check.
+
+        Args:
+          vocabularies: those of the schema, by `SET/FEATURE`.
+          steps: the number of steps of the model.
+        """
+        return ()
+
+    @abc.abstractmethod
+    def from_text(self, text: str) -> Graph:
+        """The graph that a person writes in one line."""
+
+    def answer_text(self, graph: Graph, answers: Sequence[str]) -> str:
+        """The answers to a graph's questions, as a person reads them."""
+        return ", ".join(answers)
+
     @property
     @abc.abstractmethod
     def values(self) -> Mapping[str, int | Sequence[str]]:

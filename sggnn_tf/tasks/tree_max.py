@@ -137,6 +137,12 @@ class TreeMax(Task):
         labels = _largest_below(parents, values, order)
         return Graph(nodes={"node": {"value": values}, "_readout": {"label": labels}}, edges=edges)
 
+    def from_text(self, text: str) -> Graph:
+        return self.graph(*parse(text))
+
+    def answer_text(self, graph: Graph, answers: Sequence[str]) -> str:
+        return write(parents_of(graph), answers)
+
     def hops(self, graph: Graph) -> np.ndarray:
         parents, values = parents_of(graph), _values(graph)
         labels: Any = graph.nodes["_readout"]
@@ -245,7 +251,7 @@ def parse(text: str) -> tuple[list[int], list[int]]:
     return parents, values
 
 
-def write(parents: Sequence[int] | np.ndarray, values: Sequence[int] | np.ndarray) -> str:
+def write(parents: Sequence[int] | np.ndarray, values: Sequence[Any] | np.ndarray) -> str:
     """A tree as text: `(1 (2 (3 ) (4 )) (5 ))`."""
     texts: dict[int, str] = {}
     inside: dict[int, list[str]] = {}

@@ -1,7 +1,7 @@
 """Training runs that resume, and the paper's tables."""
 
 from sggnn_tf.training.config import Config, for_data, for_task
-from sggnn_tf.training.run import TrainingStoppedError, evaluate, make_batches, make_model, read_config, train
+from sggnn_tf.training.run import TrainingStoppedError, evaluate, make_batches, make_model, read_config, read_run, train
 
 __all__ = [
     "Config",
@@ -12,5 +12,6 @@ __all__ = [
     "make_batches",
     "make_model",
     "read_config",
+    "read_run",
     "train",
 ]

@@ -108,13 +108,17 @@ def _train(
 
 def evaluate(workdir: str | Path) -> dict[str, Any]:
     """Measures the model of a finished run again, from its files; returns the figures of each split."""
+    config, model, _ = read_run(workdir)
+    return _figures(config, model, config.examples())
+
+
+def read_run(workdir: str | Path) -> tuple[Config, GraphModel, dict[str, Any]]:
+    """The settings, the model and the result of a finished run."""
     workdir = Path(workdir)
     config = read_config(workdir)
-    if not (workdir / MODEL).exists():
-        raise ValueError(f"The run in {workdir} is not finished: it has no {MODEL}. Go on with it by --resume.")
-    model = keras.saving.load_model(workdir / MODEL)
-    examples = config.examples()
-    return _figures(config, model, examples)
+    if not (workdir / RESULT).exists():
+        raise ValueError(f"The run in {workdir} is not finished: it has no {RESULT}. Go on with it by --resume.")
+    return config, keras.saving.load_model(workdir / MODEL), json.loads((workdir / RESULT).read_text())
 
 
 def make_batches(config: Config, examples: dict[str, data.Examples]) -> dict[str, data.Batches]:

@@ -142,7 +142,7 @@ def test_there_is_no_run_to_read(tmp_path):
 
 
 def test_an_unfinished_run_cannot_be_evaluated(copied):
-    (copied / "model.keras").unlink()
+    (copied / "result.json").unlink()
     with pytest.raises(ValueError, match="not finished"):
         training.evaluate(copied)
 
