@@ -41,7 +41,7 @@ def verify(
     Example: sggnn verify saved_models/conditional_recall
     """
     from sggnn_tf import serving
-    from sggnn_tf.serving.export import latest_version
+    from sggnn_tf.serving.saved_model import latest_version
 
     version = latest_version(folder)
     problems = serving.verify(version)

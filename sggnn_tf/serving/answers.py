@@ -15,7 +15,6 @@ from sggnn_tf.graph import Graph
 from sggnn_tf.serving.signatures import ARRAYS, DEFAULT, NO_PREDICTION
 from sggnn_tf.tfgnn_bridge import tfgnn
 
-MOST = 8  # Graphs of a request.
 Arrays = dict[str, np.ndarray]
 
 
@@ -34,15 +33,16 @@ def make_cases(
     counted: str,
     labels: Sequence[str] | None,
     is_single: bool,
-    task_signatures: Sequence[Any] = (),
+    task_signatures: Sequence[Any],
+    most: int,
 ) -> list[Case]:
-    """Requests with one graph, and with several of different sizes, for each signature.
+    """Requests with one graph, and with several of different sizes (as many as `most`), for each signature.
 
     The answers come from the live model, on graphs as TF-GNN reads them: nothing of the export takes part.
-    For the arguments see `make_signatures`.
+    For the other arguments see `make_signatures`.
     """
     order = np.argsort(examples.sizes.sum(axis=1), kind="stable")
-    chosen = order[np.unique(np.linspace(0, len(order) - 1, MOST).round().astype(int))]
+    chosen = order[np.unique(np.linspace(0, len(order) - 1, most).round().astype(int))]
     cases = []
     for places in (chosen[-1:], chosen):
         records = examples.records[places]

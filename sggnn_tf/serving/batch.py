@@ -13,7 +13,7 @@ import tensorflow as tf
 from sggnn_tf.data.on_beam import run_on_beam
 from sggnn_tf.files import write_whole
 from sggnn_tf.serving.client import Answer, answers
-from sggnn_tf.serving.export import latest_version
+from sggnn_tf.serving.saved_model import latest_version
 
 AT_ONCE = 64
 

@@ -73,7 +73,7 @@ class GrpcClient:
         try:
             return method(request, timeout=SECONDS)
         except grpc.RpcError as error:
-            raise ValueError(f"The server answers {error.code().name}: {error.details()}") from None
+            raise ValueError(f"The server answers {error.code().name}: {_tidy(error.details())}") from None
 
 
 class RestClient:
@@ -106,7 +106,7 @@ class RestClient:
             with urllib.request.urlopen(f"{self.address}{what}", content, timeout=SECONDS) as response:
                 return json.loads(response.read())
         except urllib.error.HTTPError as error:
-            raise ValueError(f"The server answers {error.code}: {error.read().decode(errors='replace')}") from None
+            raise ValueError(f"The server answers {error.code}: {_tidy(_message(error.read()))}") from None
         except (urllib.error.URLError, TimeoutError) as error:
             raise ValueError(f"There is no answer from {self.address}: {error}.") from None
 
@@ -165,3 +165,20 @@ def answers(outputs: Arrays) -> list[Answer]:
             )
         )
     return found
+
+
+def _message(body: bytes) -> str:
+    """What a REST server says of an error."""
+    text = body.decode(errors="replace")
+    try:
+        return str(json.loads(text)["error"])
+    except (json.JSONDecodeError, KeyError, TypeError):
+        return text
+
+
+def _tidy(message: str) -> str:
+    """The sentence in an error of TensorFlow, without where in the graph it arose."""
+    sentence = message.split("\n\t [[")[0]
+    return (
+        sentence.removeprefix("assertion failed: [").removesuffix("]") if "assertion failed" in sentence else sentence
+    )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sggnn_tf.serving.export import latest_version
+from sggnn_tf.serving.saved_model import latest_version
 from sggnn_tf.serving.verify import runtime_command
 
 

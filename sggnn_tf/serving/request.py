@@ -5,8 +5,9 @@ An input that is wrong gets an error that names the example and the field, befor
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -75,50 +76,68 @@ class Reader:
         checks = Checks()
         number = tf.size(examples, tf.int64)
         sizes, features, ends = {}, {}, {}
+
+        def values(key: str, size: tf.Tensor, where: str) -> tf.Tensor:
+            count = read[key].row_lengths()
+            checks.require(count == size, " has {} values; it has to have {}.", count, size, where=where)
+            return read[key].values
+
         for name in (*self.schema.node_sets, *self.schema.edge_sets):
             found = read[_size_key(self.schema, name)]
-            checks.require(found.row_lengths() <= 1, f"{name!r} has several sizes.")
-            sizes[name] = tf.reduce_sum(found, axis=1)  # One that is not there is 0.
+            checks.require(found.row_lengths() <= 1, " has several sizes.", where=repr(name))
+            sizes[name] = found.to_tensor(0, shape=[None, 1])[:, 0]  # One that is not there is 0.
         for name in self.schema.edge_sets:
             sources, targets = (
-                _values(checks, read[f"edges/{name}.{end}"], sizes[name], (), f"{end} of the edge set {name!r}")
+                values(f"edges/{name}.{end}", sizes[name], f"{end} of the edge set {name!r}")
                 for end in (tfgnn.SOURCE_NAME, tfgnn.TARGET_NAME)
             )
             ends[name] = (sources, targets)
         for set_name, field in self._all_fields():
-            values = read[_key(self.schema, set_name, field.name)]
             size = tf.ones([number], tf.int64) if set_name == schemas.CONTEXT else sizes[set_name]
-            features[set_name, field.name] = _values(checks, values, size, field.shape, field.where)
+            key = _key(self.schema, set_name, field.name)
+            features[set_name, field.name] = values(key, size * math.prod(field.shape), field.where)
         return self._graph(Flat(number, sizes, features, ends), checks)
 
     def from_arrays(self, arrays: Tensors) -> Any:
         """The merged graph of plain arrays, with a row for each graph; what is beyond its size is padding."""
+        numbers = tf.stack([tf.shape(array, tf.int64)[0] for array in arrays.values()])
+        texts = tf.strings.join([tf.constant([f"{key}: " for key in arrays]), tf.strings.as_string(numbers)])
+        message = tf.strings.join(
+            ["The inputs are for different numbers of graphs: ", tf.strings.reduce_join(texts, separator=", ")]
+        )
+        same = tf.debugging.Assert(tf.reduce_all(numbers == numbers[0]), [message], summarize=1)
+        with tf.control_dependencies([same]):
+            arrays = {key: tf.identity(array) for key, array in arrays.items()}
         checks = Checks()
-        first = next(iter(arrays))
-        number = tf.shape(arrays[first], tf.int64)[0]
-        for key, array in arrays.items():
-            rows = tf.shape(array, tf.int64)[0]
-            checks.require_all(rows == number, f"The input {key!r} is for ", rows, f" graphs, {first!r} for ", number)
-        arrays = dict(zip(arrays, checks.gate(list(arrays.values())), strict=True))
         sizes = {name: arrays[f"{name}.{SIZE}"] for name in (*self.schema.node_sets, *self.schema.edge_sets)}
         features, ends = {}, {}
+
+        def items(set_name: str, what: str) -> tf.Tensor:
+            array, size = arrays[f"{set_name}.{what}"], sizes[set_name]
+            room = tf.fill(tf.shape(size), tf.shape(array, tf.int64)[1])
+            is_fine = (size >= 0) & (size <= room)
+            checks.require(is_fine, " has the size {}, but room for {}.", size, room, where=f"'{set_name}.{what}'")
+            return tf.boolean_mask(array, tf.sequence_mask(size, tf.shape(array)[1]))
+
         for set_name, field in self._all_fields():
-            key = f"{set_name}.{field.name}"
             is_context = set_name == schemas.CONTEXT
-            features[set_name, field.name] = (
-                arrays[key] if is_context else _without_padding(checks, key, arrays[key], sizes[set_name])
-            )
+            key = f"{set_name}.{field.name}"
+            features[set_name, field.name] = arrays[key] if is_context else items(set_name, field.name)
         for name in self.schema.edge_sets:
-            edges = _without_padding(checks, f"{name}.{EDGES}", arrays[f"{name}.{EDGES}"], sizes[name])
+            edges = items(name, EDGES)
             ends[name] = (edges[:, 0], edges[:, 1])
-        return self._graph(Flat(number, sizes, features, ends), checks)
+        return self._graph(Flat(numbers[0], sizes, features, ends), checks)
 
     def _graph(self, flat: Flat, checks: Checks) -> Any:
         """Checks all values, and puts a graph of all graphs together, each a component of it."""
         for name, size in flat.sizes.items():
-            checks.require((size >= 0) & (size <= MAX_ITEMS), f"the size of {name!r} is ", size, ".")
+            checks.require((size >= 0) & (size <= MAX_ITEMS), " has the size {}.", size, where=repr(name))
         flat = checks.gate(flat)  # From here on, there are as many values as the sizes say.
-        self._check(flat, checks)
+        for set_name, field in self._all_fields():
+            flat.features[set_name, field.name] = tf.reshape(flat.features[set_name, field.name], [-1, *field.shape])
+        rows = {name: _rows(size) for name, size in flat.sizes.items()}
+        rows[schemas.CONTEXT] = tf.range(flat.number)
+        self._check(flat, rows, checks)
         number, sizes, features, ends = checks.gate(flat)
         starts = {name: tf.cumsum(size, exclusive=True) for name, size in sizes.items()}
 
@@ -129,7 +148,7 @@ class Reader:
             }
 
         def moved(places: tf.Tensor, node_set: str, edge_set: str) -> tf.Tensor:
-            return places + tf.repeat(starts[node_set], sizes[edge_set])
+            return places + tf.gather(starts[node_set], rows[edge_set])
 
         return tfgnn.GraphTensor.from_pieces(
             context=tfgnn.Context.from_fields(
@@ -152,38 +171,40 @@ class Reader:
             },
         )
 
-    def _check(self, flat: Flat, checks: Checks) -> None:
+    def _check(self, flat: Flat, rows: Mapping[str, tf.Tensor], checks: Checks) -> None:
         nodes = tf.add_n([size for name, size in flat.sizes.items() if self._is_graph_node(name)])
         checks.require(nodes > 0, "the graph is empty, it has no nodes.")
         for name, piece in self.schema.edge_sets.items():
-            rows = _rows(flat.sizes[name])
             for places, node_set in zip(flat.ends[name], (piece.source, piece.target), strict=True):
-                limit = tf.gather(flat.sizes[node_set], rows)
+                limit = tf.gather(flat.sizes[node_set], rows[name])
                 checks.require(
                     (places >= 0) & (places < limit),
-                    f"an edge of {name!r} ends at node ",
+                    " ends at node {}, but there are {} nodes, counted from 0.",
                     places,
-                    f", but {node_set!r} has ",
                     limit,
-                    " nodes, counted from 0.",
-                    rows=rows,
+                    where=f"an edge of {name!r} from or to {node_set!r}",
+                    rows=rows[name],
                 )
         for name in single_readouts(self.schema):
             size, targets = flat.sizes[name], flat.ends[name][1]
             is_one_each = size == flat.sizes[self.schema.edge_sets[name].target]
-            checks.require(is_one_each, f"{name!r} has to have one edge for each readout.")
-            order = tf.range(tf.size(targets, tf.int64)) - tf.repeat(tf.cumsum(size, exclusive=True), size)
-            checks.require(targets == order, f"the targets of {name!r} have to be 0, 1, 2, ...", rows=_rows(size))
+            checks.require(is_one_each, " has to have one edge for each readout.", where=repr(name))
+            order = tf.range(tf.size(targets, tf.int64)) - tf.gather(tf.cumsum(size, exclusive=True), rows[name])
+            problem = ": its targets have to be 0, 1, 2, ..."
+            checks.require(targets == order, problem, where=repr(name), rows=rows[name])
         for set_name, field in self._all_fields():
-            values = tf.reshape(flat.features[set_name, field.name], [-1])
-            size = tf.ones([flat.number], tf.int64) if set_name == schemas.CONTEXT else flat.sizes[set_name]
-            rows = _rows(size * math.prod(field.shape))
+            values = tf.reshape(flat.features[set_name, field.name], [-1, math.prod(field.shape)])
             if field.kind == "float":
-                checks.require(tf.math.is_finite(values), f"{field.where} has a value that is not a number.", rows=rows)
+                is_fine = tf.reduce_all(tf.math.is_finite(values), axis=1)
+                checks.require(is_fine, " is not a finite number.", where=field.where, rows=rows[set_name])
             elif field.num_values is not None:
-                is_known = (values >= 0) & (values < field.num_values)
-                known = f"; its values are 0 to {field.num_values - 1}."
-                checks.require(is_known, f"{field.where} is ", values, known, rows=rows)
+                values = tf.cast(values, tf.int64)
+                is_wrong = (values < 0) | (values >= field.num_values)
+                wrong = tf.gather(values, tf.argmax(is_wrong, axis=1), batch_dims=1)
+                last = tf.fill(tf.shape(wrong), tf.constant(field.num_values - 1, tf.int64))
+                is_fine = tf.logical_not(tf.reduce_any(is_wrong, axis=1))
+                problem = " is {}; its values are 0 to {}."
+                checks.require(is_fine, problem, wrong, last, where=field.where, rows=rows[set_name])
 
     def _is_graph_node(self, name: str) -> bool:
         return name in self.schema.node_sets and not is_auxiliary(name)
@@ -195,62 +216,71 @@ class Reader:
         return tf.dtypes.as_dtype(schemas.feature_set(self.schema, set_name).features[field.name].dtype)
 
 
+class _Condition(NamedTuple):
+    is_fine: tf.Tensor
+    where: str
+    numbers: tuple[tf.Tensor, ...]
+    rows: tf.Tensor | None
+
+
 class Checks:
-    """Conditions on a request. The first that does not hold is the answer."""
+    """Conditions on a request: the first that does not hold becomes the answer.
+
+    Those with the same message are one assertion, so that the graph of a model stays small.
+    """
 
     def __init__(self) -> None:
+        self.conditions: dict[str, list[_Condition]] = {}
         self.asserts: list[tf.Operation] = []
 
-    def require(self, is_fine: tf.Tensor, *message: Any, rows: tf.Tensor | None = None) -> None:
-        """Refuses a request, with a message on the first place that is not fine.
+    def require(
+        self, is_fine: tf.Tensor, problem: str, *numbers: tf.Tensor, where: str = "", rows: tf.Tensor | None = None
+    ) -> None:
+        """Refuses a request with an item that is not fine, by `Example 3: WHERE PROBLEM`.
 
         Args:
           is_fine: a condition for each example, or for each item.
-          *message: texts and tensors; of a tensor, the value at the place.
+          problem: what to say; for each `{}` in it, one of the numbers of the item.
+          *numbers: whole numbers, of each item.
+          where: what the items are.
           rows: the example of each item.
         """
-
-        def text() -> tf.Tensor:
-            place = tf.argmax(tf.logical_not(is_fine))
-            parts = [part if isinstance(part, str) else tf.strings.as_string(part[place]) for part in message]
-            example = place if rows is None else rows[place]
-            return tf.strings.join(["Example ", tf.strings.as_string(example), ": ", *parts])
-
-        self._add(tf.reduce_all(is_fine), text)
-
-    def require_all(self, is_fine: tf.Tensor, *message: Any) -> None:
-        """Refuses a request as a whole."""
-        parts = [part if isinstance(part, str) else tf.strings.as_string(part) for part in message]
-        self._add(is_fine, lambda: tf.strings.join(parts))
+        self.conditions.setdefault(problem, []).append(_Condition(is_fine, where, numbers, rows))
 
     def gate(self, tensors: Any) -> Any:
         """The same tensors, after all that was required."""
+        self.asserts += [_assert(problem, conditions) for problem, conditions in self.conditions.items()]
+        self.conditions = {}
         with tf.control_dependencies(self.asserts):
             return tf.nest.map_structure(tf.identity, tensors)
 
-    def _add(self, is_fine: tf.Tensor, text: Callable[[], tf.Tensor]) -> None:
-        message = tf.cond(is_fine, lambda: tf.constant(""), text)
-        self.asserts.append(tf.debugging.Assert(is_fine, [message], summarize=1))
 
+def _assert(problem: str, conditions: list[_Condition]) -> tf.Operation:
+    """One assertion of several conditions."""
+    is_fine = tf.concat([each.is_fine for each in conditions], axis=0)
+    place = tf.argmax(tf.concat([tf.logical_not(is_fine), [True]], axis=0))
 
-def _values(checks: Checks, found: tf.RaggedTensor, size: tf.Tensor, shape: tuple[int, ...], where: str) -> tf.Tensor:
-    """The values of a field of all examples; each example has to have as many as it has items."""
-    count, expected = found.row_lengths(), size * math.prod(shape)
-    checks.require(count == expected, f"{where} has ", count, " values; it has to have ", expected, ".")
-    return checks.gate(found.values) if not shape else tf.reshape(checks.gate(found.values), [-1, *shape])
+    def at(parts: list[tf.Tensor]) -> tf.Tensor:
+        return tf.reduce_sum(tf.concat(parts, axis=0)[place : place + 1])  # 0, if all is fine.
 
-
-def _without_padding(checks: Checks, key: str, array: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """The real items of an array with a row for each graph, one after the other."""
-    room = tf.shape(array, tf.int64)[1]
-    rooms = tf.fill(tf.shape(size), room)
-    checks.require((size >= 0) & (size <= room), "its size is ", size, f", but {key!r} has room for ", rooms, ".")
-    return tf.boolean_mask(array, tf.sequence_mask(size, room))
+    sizes = [tf.size(each.is_fine) for each in conditions]
+    rows = [tf.range(tf.size(each.is_fine, tf.int64)) if each.rows is None else each.rows for each in conditions]
+    kind = at([tf.fill([size], number) for number, size in enumerate(sizes)])
+    where = tf.constant([each.where for each in conditions])[kind]
+    texts: list[Any] = ["Example ", tf.strings.as_string(at(rows)), ": ", where]
+    numbers = [
+        tf.strings.as_string(at(list(parts))) for parts in zip(*(each.numbers for each in conditions), strict=True)
+    ]
+    for text, number in itertools.zip_longest(problem.split("{}"), numbers, fillvalue=""):
+        texts += [text, number]
+    return tf.debugging.Assert(tf.reduce_all(is_fine), [tf.strings.join(texts)], summarize=1)
 
 
 def _rows(sizes: tf.Tensor) -> tf.Tensor:
     """The number of the example that each item belongs to."""
-    return tf.repeat(tf.range(tf.size(sizes, tf.int64)), sizes)
+    ends = tf.cumsum(sizes)
+    total = tf.reduce_sum(sizes)
+    return tf.searchsorted(ends, tf.range(total), side="right", out_type=tf.int64)
 
 
 def _size_key(schema: Any, set_name: str) -> str:

@@ -85,7 +85,7 @@ def _outputs(scores: tf.Tensor, sizes: tf.Tensor, labels: Sequence[str] | None, 
     prediction = tf.argmax(scores, axis=-1)
     if is_single:
         checks = Checks()
-        checks.require(sizes == 1, "it has ", sizes, " readouts; this model answers exactly one question a graph.")
+        checks.require(sizes == 1, "it has {} readouts; this model answers exactly one question a graph.", sizes)
         scores, prediction = checks.gate((scores, prediction))
     else:
         classes = scores.shape[-1]

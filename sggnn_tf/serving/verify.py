@@ -11,20 +11,23 @@ from pathlib import Path
 START = Path(__file__).parent / "runtime" / "start.py"
 
 
-def verify(folder: str | Path) -> list[str]:
-    """Loads a version as TF Serving does, without Python's TensorFlow and with XLA off, and runs every signature.
+def verify(*folders: str | Path) -> list[str]:
+    """Loads versions as TF Serving does, without Python's TensorFlow and with XLA off, and runs every signature.
 
     It is compared with the answers that the live model gave when it was exported; see `runtime.check` for all that is
     looked at.
 
     Args:
-      folder: a version.
+      *folders: versions.
 
     Returns:
       What is wrong, in sentences; nothing, if all is well.
     """
     process = subprocess.run(
-        runtime_command("sggnn_tf.serving.runtime.check", str(folder)), capture_output=True, text=True, check=False
+        runtime_command("sggnn_tf.serving.runtime.check", *map(str, folders)),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     lines = process.stdout.splitlines()
     if process.returncode or not lines:

@@ -88,8 +88,7 @@ class Page(HTMLParser):
             self.rows[-1].append("")
 
     def handle_endtag(self, tag):
-        name, attributes = self.open.pop()
-        assert name == tag
+        assert self.open.pop()[0] == tag
 
     def handle_data(self, data):
         if any(tag in ("td", "th") for tag, _ in self.open):

@@ -1,3 +1,5 @@
+import itertools
+
 import matplotlib.image
 import pytest
 from matplotlib.colors import to_rgba
@@ -64,7 +66,7 @@ def test_bars_do_not_lie_on_each_other(drawn):
     entries = [Entry(model, column, (50.0,), None) for column in ("node", "graph") for model in MODELS]
     spans = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars(drawn(entries)))
     assert len(spans) == 2 * len(MODELS)
-    assert all(end <= start for (_, end), (start, _) in zip(spans[:-1], spans[1:], strict=True))
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
 
 
 def test_a_spread_is_drawn_where_there_are_several_seeds(drawn):

@@ -1,3 +1,4 @@
+import functools
 import json
 import sys
 
@@ -34,6 +35,7 @@ edge_sets { key: "holds" value { source: "room" target: "machine" } }
 OPTIONS = ["--label", "machine/state", "--ignore", "machine/serial", "--model", "rgcn", "--units", "8", "--steps", "2"]
 
 
+@functools.cache
 def factory(seed):
     """Machines in rooms. A machine is off (0) if it is of kind 0, else its state says whether its room is hot."""
     random = np.random.default_rng(seed)
@@ -178,7 +180,10 @@ def test_a_label_out_of_range_is_named(split, own, refused):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--label", "machine/stat"], "'machine/stat' is no feature; 'machine' has ['kind', 'load', 'serial', 'state']"),
+        (
+            ["--label", "machine/stat"],
+            "'machine/stat' is no feature; 'machine' has ['kind', 'load', 'serial', 'state']",
+        ),
         (["--label", "engine/state"], "'engine/state' is of no node set; the schema has context, machine, room"),
         (["--label", "state"], "'state' is of no node set"),
         (["--ignore", "room/cold"], "'room/cold' is no feature; 'room' has ['heat']"),

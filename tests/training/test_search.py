@@ -135,7 +135,9 @@ def test_what_test_says_changes_nothing(results, tmp_path):
     before = search.best_first(trials, tmp_path / "out")
     for cell in trials:
         path = cell.path(tmp_path / "out")
-        path.write_text(json.dumps({name: each for name, each in json.loads(path.read_text()).items() if name != "test"}))
+        path.write_text(
+            json.dumps({name: each for name, each in json.loads(path.read_text()).items() if name != "test"})
+        )
     assert search.best_first(trials, tmp_path / "out") == before
 
 

@@ -93,7 +93,7 @@ def _cases(folder: Path) -> Iterator[tuple[str, Arrays, Arrays]]:
 
 
 def _run(session: Session, name: str, inputs: Arrays, expected: Arrays) -> Iterator[str]:
-    """Compares a request with its answer: all graphs together, and each alone."""
+    """Compares a request with its answer: all graphs together, and a few alone."""
     found = session.run(name, inputs)
     if found.keys() != expected.keys():
         yield f"{name}: the outputs are {sorted(found)}, not {sorted(expected)}."
@@ -103,7 +103,7 @@ def _run(session: Session, name: str, inputs: Arrays, expected: Arrays) -> Itera
         if difference:
             yield f"{name}: {key} is not what the live model gave: {difference}."
     graphs = len(next(iter(inputs.values())))
-    for number in range(graphs if graphs > 1 else 0):
+    for number in sorted({0, graphs // 2, graphs - 1}) if graphs > 1 else ():
         alone = session.run(name, {key: array[number : number + 1] for key, array in inputs.items()})
         for key in sorted(alone):
             together = found[key][number : number + 1]
@@ -124,4 +124,4 @@ def _difference(found: np.ndarray, expected: np.ndarray) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(check(Path(sys.argv[1]))))
+    print(json.dumps([problem for folder in sys.argv[1:] for problem in check(Path(folder))]))

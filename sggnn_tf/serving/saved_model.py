@@ -60,6 +60,39 @@ def export(
     ```
     """
     path = Path(path)
+    partial = path / f".partial-{uuid.uuid4().hex[:8]}"
+    try:
+        write_version(model, partial, examples, name=path.name, label=label, ignore=ignore, task=task, card=card)
+        problems = verify(partial)
+        if problems:
+            raise ValueError("The export does not pass its check and is not published:\n" + "\n".join(problems))
+        version = _publish(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    write_whole(path / MODELS_CONFIG, _models_config(path.name))
+    return version
+
+
+def write_version(
+    model: GraphModel,
+    folder: Path,
+    examples: Examples,
+    *,
+    name: str,
+    label: str | None = None,
+    ignore: Sequence[str] | None = None,
+    task: Task | None = None,
+    card: Mapping[str, Any] | None = None,
+    graphs: int = 8,
+) -> None:
+    """Writes a version to a folder, without a check.
+
+    Args:
+      model, examples, label, ignore, task, card: see `export`.
+      folder: where to; it is made.
+      name: of the model.
+      graphs: the number of graphs of its largest warm-up request.
+    """
     if not isinstance(model, GraphModel) or not model.built:
         raise ValueError("Only a built GraphModel can be exported: call model.build(schema), or fit it first.")
     settings = getattr(model, "settings", {})
@@ -72,23 +105,13 @@ def export(
     labels = schemas.vocabulary(examples.schema, counted, feature)
     is_single = counted == schemas.CONTEXT or bool((examples.sizes[:, examples.sets.names.index(counted)] == 1).all())
     own = () if task is None else task.signatures(_vocabularies(examples.schema), settings.get("steps", 0))
+    cases = make_cases(model, schema, examples, counted, labels, is_single, own, graphs)
     signatures = make_signatures(model, schema, counted, labels, is_single, own)
-    cases = make_cases(model, schema, examples, counted, labels, is_single, own)
-    partial = path / f".partial-{uuid.uuid4().hex[:8]}"
-    try:
-        _save(model, signatures, partial)
-        write_whole(partial / SCHEMA, schemas.to_text(schema))
-        write_warmup(cases, path.name, partial)
-        about = {"name": path.name, "label": label, "classes": labels, "one_answer_a_graph": is_single}
-        _write_card(partial, {**about, **(card or {})}, signatures)
-        problems = verify(partial)
-        if problems:
-            raise ValueError("The export does not pass its check and is not published:\n" + "\n".join(problems))
-        version = _publish(partial, path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    write_whole(path / MODELS_CONFIG, _models_config(path.name))
-    return version
+    _save(model, signatures, folder)
+    write_whole(folder / SCHEMA, schemas.to_text(schema))
+    write_warmup(cases, name, folder)
+    about = {"name": name, "label": label, "classes": labels, "one_answer_a_graph": is_single}
+    _write_card(folder, {**about, **(card or {})}, signatures)
 
 
 def export_run(workdir: str | Path, path: str | Path) -> Path:
