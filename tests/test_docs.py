@@ -1,7 +1,9 @@
 """What the README and the guides show is what runs."""
 
+import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import keras
@@ -13,17 +15,21 @@ from typer.testing import CliRunner
 from sggnn_tf import doctor, tfgnn
 from sggnn_tf.cli import app
 from sggnn_tf.models import registry
+from sggnn_tf.serving.local import serve
 
 ROOT = Path(__file__).parent.parent
 
 
 def blocks(path, language="python"):
     """The code of a document, each with the comment before it."""
-    pattern = rf"(?:<!-- (.*?) -->\n)?```{language}\n(.*?)```"
+    pattern = rf"(?:<!-- ([^>]*?) -->\n)?```{language}\n(.*?)```"
     return re.findall(pattern, (ROOT / path).read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("code", [code for _, code in blocks("README.md")], ids=["fit", "models", "data", "subclass"])
+EXAMPLES = [code for comment, code in blocks("README.md") if comment != "client"]
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=["fit", "models", "data", "subclass"])
 def test_the_code_of_the_readme(code, monkeypatch):
     monkeypatch.setattr(doctor, "RINGS", 64)
     space = {}
@@ -68,6 +74,30 @@ def test_the_code_and_the_options_of_the_training_guide():
         name, *options = re.findall(r"^sggnn ([a-z]+)|(--[a-z]+)", command, re.MULTILINE)
         known = CliRunner().invoke(app, [name[0], "--help"], env={"COLUMNS": "200"}).output
         assert all(option in known for _, option in options), command
+
+
+def test_the_code_of_the_serving_guide_and_the_clients_of_the_readme(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ((_, code),) = blocks("docs/serving.md")
+    code = code.replace("units=100, steps=6", "units=8, steps=2")
+    space = {}
+    exec(compile(code, "docs/serving.md", "exec"), space)
+    with serve("served/recall") as server:
+        (curl,) = (code for comment, code in blocks("README.md", "bash") if comment == "curl")
+        answer = subprocess.run(shlex.split(curl.replace("http://localhost:8501", server.rest)), capture_output=True)
+        (client,) = (code for comment, code in blocks("README.md") if comment == "client")
+        exec(compile(client.replace("localhost:8500", server.grpc), "README.md", "exec"), space)
+    (prediction,) = json.loads(answer.stdout)["predictions"]
+    assert prediction["label"].encode() == space["labels"][0]
+    assert len(space["labels"]) == 2
+
+
+def test_the_options_of_the_serving_guide():
+    for _, commands in blocks("docs/serving.md", "bash"):
+        for command in commands.splitlines():
+            name, *options = re.findall(r"^sggnn ([a-z]+)|(--[a-z]+)", command)
+            known = CliRunner().invoke(app, [name[0], "--help"], env={"COLUMNS": "200"}).output
+            assert all(option in known for _, option in options), command
 
 
 def test_the_table_of_parameters():

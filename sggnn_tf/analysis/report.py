@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from sggnn_tf import tasks
 from sggnn_tf.analysis.style import colour, svg
 from sggnn_tf.files import write_whole
 
@@ -51,9 +52,12 @@ class Run(NamedTuple):
     @property
     def data(self) -> str:
         """What it was trained on."""
-        arguments = {k: v for k, v in self.config["task_arguments"].items() if k == "length"}
-        words = [self.config["task"] or Path(self.config["data"]).name, *(f"{k} {v}" for k, v in arguments.items())]
-        return ", ".join(words)
+        task = self.config["task"]
+        if task is None:
+            return Path(self.config["data"]).name
+        usual = {**tasks.make(task).arguments(), "length": None}  # A length is always worth telling.
+        told = {k: v for k, v in self.config["task_arguments"].items() if k != "seed" and v != usual.get(k)}
+        return ", ".join([task, *(f"{name} {value}" for name, value in told.items())])
 
 
 def find_runs(folders: Iterable[str | Path]) -> list[Run]:
@@ -232,8 +236,12 @@ def _looks(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def _read_run(folder: Path) -> Run:
     if (folder / "result.json").exists():
         return Run(folder.name, _read_json(folder / "result.json"))
-    lines = (folder / "metrics.jsonl").read_text().splitlines() if (folder / "metrics.jsonl").exists() else []
-    return Run(folder.name, {**_read_json(folder / "config.json"), "history": [json.loads(line) for line in lines]})
+    path = folder / "metrics.jsonl"
+    try:
+        history = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is damaged: {error}.") from None
+    return Run(folder.name, {**_read_json(folder / "config.json"), "history": history})
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -241,7 +249,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text())
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is damaged: {error}.") from None
-    if "config" not in content:
+    if not isinstance(content, dict) or "config" not in content:
         raise ValueError(f"{path} is not of a run: it has no 'config'.")
     return content
 
@@ -250,7 +258,7 @@ def _short_names(places: Iterable[Path]) -> dict[Path, str]:
     """Names of the fewest last parts of a path that tell all apart."""
     places = list(places)
     for length in range(1, max(len(place.parts) for place in places) + 1):
-        names = {place: "/".join(place.with_suffix("").parts[-length:]) for place in places}
+        names = {place: "/".join(place.parts[-length:]).removesuffix(".json") for place in places}
         if len(set(names.values())) == len(places):
             break
     return names

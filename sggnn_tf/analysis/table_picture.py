@@ -58,6 +58,7 @@ def draw_table(entries: Sequence[Entry], title: str, path: str | Path) -> None:
     axes.set_axisbelow(True)
     axes.set_title(title, fontsize=11)
     keys = [Line2D([], [], color=colour(model), linewidth=6, label=model) for model in models]
-    keys.append(Line2D([], [], color="black", linewidth=2, label="in the paper"))
+    if any(entry.paper is not None for entry in entries):
+        keys.append(Line2D([], [], color="black", linewidth=2, label="in the paper"))
     axes.legend(handles=keys, frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     save(figure, path)

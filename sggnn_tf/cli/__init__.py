@@ -6,6 +6,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from sggnn_tf.cli import check, dataset, experiments, serving, train
 
@@ -37,5 +38,5 @@ def main() -> None:
     try:
         app()
     except ValueError as error:  # Bad input, said in a sentence that needs no traceback.
-        Console(stderr=True).print(f"[red]Error:[/] {error}", highlight=False)
+        Console(stderr=True).print(f"[red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from sggnn_tf.cli.options import assignments
@@ -64,7 +65,6 @@ def train(
         "units": units,
         "steps": steps,
         "dropout": dropout,
-        **assignments("switch", switch),
         "seed": seed,
         "epochs": epochs,
         "patience": patience,
@@ -75,17 +75,22 @@ def train(
         "precision": precision,
         "devices": devices,
     }
+    of_task = {"length": length, "argument": argument}
     with without_log_noise():
+        switches = _switches(switch, model)
         if resume and task is None and data is None:
             if workdir is None:
                 raise ValueError("--resume needs --workdir: the folder of the run to go on with.")
+            _refuse({**settings, **of_task, "switch": switch, "schema": schema}, "a run goes on with its own settings")
             config = training.read_config(workdir)
         elif task is not None and data is None:
+            _refuse({"schema": schema}, "a task has a schema of its own")
             arguments = {"length": length, **assignments("argument", argument)}
-            given = {name: value for name, value in arguments.items() if value is not None}
-            config = training.for_task(task, model, task_arguments=given, **settings)
+            arguments = {name: value for name, value in arguments.items() if value is not None}
+            config = training.for_task(task, model, task_arguments=arguments, **settings, **switches)
         elif data is not None and task is None:
-            config = training.for_data(data, model, schema=schema, **settings)
+            _refuse(of_task, "records have no arguments of a task")
+            config = training.for_data(data, model, schema=schema, **settings, **switches)
         else:
             raise ValueError("Give a task or a folder with --data, and not both.")
     name = config.task or Path(config.data or "").name
@@ -98,7 +103,8 @@ def train(
             result = training.train(config, workdir, resume=resume, callbacks=[bar])
     except KeyboardInterrupt:
         bar.stop()
-        console.print(f"Stopped. All whole epochs are kept; to go on: sggnn train --resume --workdir {workdir}")
+        how = f"sggnn train --resume --workdir {workdir}"
+        console.print(f"Stopped. All whole epochs are kept; to go on: {escape(how)}", soft_wrap=True)
         raise typer.Exit(130) from None
     except training.TrainingStoppedError as error:
         bar.stop()
@@ -126,6 +132,25 @@ def evaluate(
         typer.echo(json.dumps(result, indent=2))
     else:
         _print_result(Console(), result)
+
+
+def _refuse(options: dict[str, Any], reason: str) -> None:
+    """Refuses options that would be passed over."""
+    given = [name.replace("_", "-") for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(f"--{given[0]} cannot be given here: {reason}.")
+
+
+def _switches(texts: list[str] | None, model: str) -> dict[str, Any]:
+    """Switches of the model, each of which it has to have."""
+    from sggnn_tf.models import registry
+
+    found = assignments("switch", texts)
+    known = registry.switch_names(model)
+    for name in found:
+        if name not in known:
+            raise ValueError(f"The model {model} has no switch {name!r}; it has {', '.join(known)}.")
+    return found
 
 
 def _print_result(console: Console, result: dict[str, Any]) -> None:

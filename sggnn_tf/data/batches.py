@@ -145,6 +145,7 @@ class Batches:
         if endless:
             epochs = tf.data.Dataset.counter(first_epoch)
 
+        @tf.autograph.experimental.do_not_convert  # It would convert TF-GNN too, which takes seconds.
         def batches(epoch: tf.Tensor) -> tf.data.Dataset:
             order = self._order(epoch)
             if self.replicas > 1:  # All parts of the last batch are there, the last ones perhaps empty.
@@ -155,6 +156,7 @@ class Batches:
                 order = tf.reshape(order, [-1])
             return tf.data.Dataset.from_tensor_slices(order).batch(self.batch_size // self.replicas)
 
+        @tf.autograph.experimental.do_not_convert
         def element(places: tf.Tensor) -> Any:
             places = tf.boolean_mask(places, places >= 0) if self.replicas > 1 else places
             graph = tfgnn.parse_example(spec, tf.gather(records, places)).merge_batch_to_components()
@@ -210,7 +212,7 @@ def _label(schema: Any, label: str) -> tuple[str, str]:
 
 def _feature(schema: Any, text: str) -> tuple[str, str]:
     """The set and the feature that a text names."""
-    set_name, _, feature = text.rpartition("/")
+    set_name, feature = schemas.split_label(text)
     known = sorted(schemas.feature_set(schema, set_name).features)
     if feature not in known:
         raise ValueError(f"{text!r} is no feature; {set_name!r} has {known}.")

@@ -155,7 +155,10 @@ def read(folder: str | Path, schema: Any = None) -> dict[str, Examples]:
       schema: the schema, if it is not in the folder.
     """
     schema = schemas.read(f"{folder}/{SCHEMA}") if schema is None else schema
-    names = set(tf.io.gfile.listdir(str(folder)))
+    try:
+        names = set(tf.io.gfile.listdir(str(folder)))
+    except tf.errors.OpError as error:
+        raise ValueError(f"The folder {folder} cannot be read: {error.message}") from None
     shards: dict[str, list[str]] = {}
     for name in sorted(names):
         match = re.fullmatch(r"(.+)-\d{5}-of-(\d{5})\.tfrecord(\.gz)?", name)

@@ -29,6 +29,8 @@ class UniformFanIn(keras.initializers.RandomUniform):
         bound = 1.0 / math.sqrt(fan_in)
         super().__init__(-bound, bound, seed)
         self.fan_in = fan_in
+        if not isinstance(offset, int | float) and not all(isinstance(each, int | float) for each in offset):
+            raise ValueError(f"A bias starts at a number, or at several, not at {offset!r}.")
         self.offset = offset if isinstance(offset, int | float) else list(offset)
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:

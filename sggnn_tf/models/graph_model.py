@@ -181,7 +181,8 @@ class GraphModel(BuildsItself, GraphLayer, keras.Model):
         """
         if not self.built:
             self.build(keras.utils.unpack_x_y_sample_weight(dataset.element_spec)[0])
-        self.optimizer.build(self.trainable_variables)
+        if not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
         if not self._metrics_are_built:
             with keras.StatelessScope():
                 tf.function(self.test_step, autograph=False).get_concrete_function(dataset.element_spec)

@@ -27,7 +27,7 @@ def sum_over(value: Any) -> Any:
 def share(items: Any) -> tf.Tensor:
     """What the mean over this device's part, as Keras divides it by the number of devices, has to be multiplied by."""
     items = tf.cast(items, tf.float32)
-    return items * number() / _all_reduce(items)
+    return tf.math.divide_no_nan(items * number(), _all_reduce(items))
 
 
 def sum_to_first(gradients: Sequence[Any]) -> list[Any]:

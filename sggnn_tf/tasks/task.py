@@ -31,6 +31,10 @@ class Task(abc.ABC):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if field.type == "int":
+                value = getattr(self, field.name)
+                self.require(field.name, isinstance(value, int) and not isinstance(value, bool), "a whole number")
         self.require("seed", self.seed >= 0, "a whole number from 0 on")
 
     def require(self, argument: str, is_fine: bool, expected: str) -> None:

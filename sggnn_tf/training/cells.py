@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sggnn_tf.files import write_whole
-from sggnn_tf.training.config import for_task
+from sggnn_tf.training.config import Config, for_task
 from sggnn_tf.training.run import train
 
 
@@ -43,12 +43,24 @@ def run_cells(
     """
     for cell in cells:
         path = cell.path(folder)
-        if path.exists():
-            continue
         config = for_task(cell.task, cell.model, task_arguments=cell.task_arguments, seed=cell.seed, **cell.settings)
+        if path.exists():
+            _check_same(path, config)
+            continue
         result = train(config, workdir / cell.task / cell.model / path.stem, resume=True, callbacks=callbacks(cell))
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(result, indent=1) + "\n")
+
+
+def _check_same(path: Path, config: Config) -> None:
+    """Refuses a result of other settings than those that are asked for."""
+    found, wanted = Config(**read_result(path)["config"]).to_dict(), config.to_dict()
+    for name in wanted:
+        if found[name] != wanted[name]:
+            raise ValueError(
+                f"{path} is the result of a run with another {name}: {found[name]!r}, not {wanted[name]!r}. Choose "
+                "another folder for results, or delete it."
+            )
 
 
 def read_result(path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import tensorflow as tf
 
@@ -37,21 +38,27 @@ def make_strategy(devices: int) -> tf.distribute.Strategy:
 
 def number_of_workers() -> int:
     """The number of processes that train together."""
-    return max(1, len(_tf_config().get("cluster", {}).get("worker", ())))
+    cluster = _tf_config().get("cluster", {})
+    return max(1, sum(len(cluster.get(job, ())) for job in ("chief", "worker")))
 
 
 def is_chief() -> bool:
-    """Whether this process is the one that writes, the first of the workers."""
-    task = _tf_config().get("task", {})
-    return number_of_workers() == 1 or (task.get("type"), task.get("index")) == ("worker", 0)
+    """Whether this process is the one that writes: the chief, or the first of the workers if there is none."""
+    config = _tf_config()
+    job = "chief" if config.get("cluster", {}).get("chief") else "worker"
+    task = config.get("task", {})
+    return number_of_workers() == 1 or (task.get("type"), task.get("index")) == (job, 0)
 
 
-def _tf_config() -> dict:
+def _tf_config() -> dict[str, Any]:
     text = os.environ.get("TF_CONFIG", "")
     try:
-        return json.loads(text or "{}")
+        found = json.loads(text or "{}")
     except json.JSONDecodeError as error:
         raise ValueError(f"The environment variable TF_CONFIG is no JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"The environment variable TF_CONFIG has to be a JSON object, not {text}.")
+    return found
 
 
 def _divide_cpu(parts: int) -> None:

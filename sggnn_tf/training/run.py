@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from sggnn_tf import data
@@ -175,7 +176,7 @@ def _check_workdir(config: Config, workdir: Path, resume: bool) -> None:
     """Writes the settings to the folder of a new run, or compares them with those of the run to go on with."""
     settings = {"config": config.to_dict(), "versions": versions()}
     path = workdir / CONFIG
-    if not path.exists():
+    if not (workdir / METRICS).exists():  # No epoch was finished: there is nothing to go on with, or to lose.
         write_whole(path, json.dumps(settings, indent=2) + "\n")
         return
     if not resume:
@@ -239,6 +240,9 @@ def _on_one_device(config: Config, model: GraphModel, schema: Any) -> GraphModel
         return model
     alone = make_model(config, schema)
     alone.set_weights(model.get_weights())
+    alone.optimizer.build(alone.trainable_variables)
+    for variable, trained in zip(alone.optimizer.variables, model.optimizer.variables, strict=True):
+        variable.assign(np.asarray(trained))
     return alone
 
 
