@@ -43,6 +43,9 @@ def devices() -> list[str]:
     return sorted({device.device_type for device in tf.config.list_physical_devices()})
 
 
+_plain = tf.autograph.experimental.do_not_convert  # Converting TF-GNN's functions takes seconds.
+
+
 def rings(seed: int = 0) -> tf.data.Dataset:
     """Rings of coloured nodes; a node's label is the colour of the node HOPS steps before it.
 
@@ -72,8 +75,8 @@ def rings(seed: int = 0) -> tf.data.Dataset:
         label = graph.node_sets["node"]["label"]
         return graph.remove_features(node_sets={"node": ["label"]}), label, tf.cast(is_real, tf.float32)
 
-    data = tf.data.Dataset.from_tensor_slices((colours, labels)).map(ring)
-    return data.batch(BATCH_SIZE, drop_remainder=True).map(example)
+    data = tf.data.Dataset.from_tensor_slices((colours, labels)).map(_plain(ring))
+    return data.batch(BATCH_SIZE, drop_remainder=True).map(_plain(example))
 
 
 def ring_model(units: int = 32) -> GraphSequential:

@@ -21,7 +21,8 @@ def doctor(
     from sggnn_tf.tfgnn_bridge import without_log_noise
 
     console = Console(quiet=as_json)
-    versions, devices = checkup.versions(), checkup.devices()
+    with without_log_noise():
+        versions, devices = checkup.versions(), checkup.devices()
     console.print(", ".join(f"{name} {version}" for name, version in versions.items()), f"on {', '.join(devices)}")
     findings = []
     with without_log_noise(), console.status("Training a graph network ..."):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 
 def export(
@@ -121,16 +122,18 @@ def predict(
             number = predict_records(target, records, out, runner=runner)
         console.print(f"{number} files of answers in {out}")
         return
-    with clients.connect(target, name) as client:
-        for text, answer, found in _answers(client, inputs or [], task):
-            if as_json:
-                labels = {"prediction": found.predictions, "label": found.labels, "confidence": found.confidences}
-                typer.echo(json.dumps({"input": text, **labels, **found.extras}))
-            else:
-                sure = f"{min(found.confidences):.1%}" if found.confidences else "no question"
-                note = "" if found.extras.get("within_reach", True) else "  (longer than the model's steps can carry)"
-                least = "at least " if len(found.confidences) > 1 else ""
-                console.print(f"{text} → [bold]{answer}[/]  {least}{sure}{note}", highlight=False, soft_wrap=True)
+    with without_log_noise(), clients.connect(target, name) as client:
+        found = list(_answers(client, inputs or [], task))
+    for text, answer, all_of_it in found:
+        if as_json:
+            typer.echo(json.dumps({"input": text, **all_of_it.to_dict()}))
+            continue
+        sure = f"{min(all_of_it.confidences):.1%}" if all_of_it.confidences else "no question"
+        least = "at least " if len(all_of_it.confidences) > 1 else ""
+        note = "" if all_of_it.extras.get("within_reach", True) else "  (longer than the model's steps can carry)"
+        console.print(
+            f"{escape(text)} → [bold]{escape(answer)}[/]  {least}{sure}{note}", highlight=False, soft_wrap=True
+        )
 
 
 def _answers(client: Any, inputs: list[str], task_name: str | None) -> Any:

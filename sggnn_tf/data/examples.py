@@ -110,7 +110,8 @@ class Examples:
         """The graphs one by one, in order, as `GraphTensor`s."""
         spec = tfgnn.create_graph_spec_from_schema_pb(self.schema)
         data = tf.data.Dataset.from_tensor_slices(tf.constant(self.records, tf.string))
-        return data.map(lambda record: tfgnn.parse_single_example(spec, record), num_parallel_calls=tf.data.AUTOTUNE)
+        parse = tf.autograph.experimental.do_not_convert(lambda record: tfgnn.parse_single_example(spec, record))
+        return data.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
 
 
 def task_schema(task: Task) -> Any:

@@ -50,7 +50,8 @@ def predict_records(
 
 def _predict_file(file: str, version: str, out: str) -> None:
     """Writes the answers to the records of a file."""
-    lines = [json.dumps(_line(number, each)) + "\n" for number, each in enumerate(_answers(file, _model(version)))]
+    found = enumerate(_answers(file, _model(version)))
+    lines = [json.dumps({"record": number, **each.to_dict()}) + "\n" for number, each in found]
     write_whole(f"{out}/{Path(file).name}.jsonl", "".join(lines))
 
 
@@ -68,8 +69,3 @@ def _answers(file: str, model: Any) -> Iterator[Answer]:
         except tf.errors.InvalidArgumentError as error:
             raise ValueError(f"{file}, of the records from {number * AT_ONCE} on: {error.message}") from None
         yield from answers({name: value.numpy() for name, value in outputs.items()})
-
-
-def _line(number: int, answer: Answer) -> dict[str, Any]:
-    found = {"prediction": answer.predictions, "label": answer.labels, "confidence": answer.confidences}
-    return {"record": number, **found}

@@ -31,6 +31,11 @@ class Answer(NamedTuple):
     confidences: list[float]
     extras: dict[str, Any]  # What else the signature tells, such as `within_reach`.
 
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as it is written in JSON."""
+        found = {"prediction": self.predictions, "label": self.labels, "confidence": self.confidences}
+        return {**found, **self.extras}
+
 
 class Client(Protocol):
     """A way to a served model."""
