@@ -47,11 +47,11 @@ def tables(
         chosen = grids.SEEDS if seeds is None else whole_numbers("seeds", seeds)
         settings = {} if epochs is None else {"epochs": epochs}
         if task == "tree_max":
-            cells = list(grids.tree_cells(_model_names(models), chosen, settings))
+            cells = list(grids.tree_cells(model_names(models), chosen, settings))
         else:
             of_each = whole_numbers("examples-per-class", examples_per_class)
             numbers = whole_numbers("lengths", lengths)
-            cells = list(grids.recall_cells(_model_names(models), numbers, chosen, of_each, settings))
+            cells = list(grids.recall_cells(model_names(models), numbers, chosen, of_each, settings))
         _run(cells, out, workdir, console)
     entries = grids.read_table(task, from_ or out)
     if not entries:
@@ -95,7 +95,7 @@ def search(
     console = Console(quiet=as_json)
     arguments = {} if length is None else {"length": length}
     settings = {} if epochs is None else {"epochs": epochs}
-    names = _model_names(models)
+    names = model_names(models)
     cells = searches.trial_cells(task, names, trials, seed=seed, task_arguments=arguments, settings=settings)
     _run(cells, out, workdir, console)
     found = {name: searches.best_first([cell for cell in cells if cell.model == name], out) for name in names}
@@ -124,7 +124,8 @@ def report(
     Console().print(f"{number} run{'s' if number > 1 else ''} in {out}")
 
 
-def _model_names(text: str | None) -> list[str]:
+def model_names(text: str | None) -> list[str]:
+    """The models of an option, all of them if it is not given."""
     from sggnn_tf.models import MODELS, registry
 
     return list(MODELS) if text is None else [registry.find(name.strip()).name for name in text.split(",")]

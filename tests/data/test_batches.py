@@ -346,7 +346,7 @@ def test_limits_that_leave_nothing_are_refused(too_large):
         ("symbol", "'symbol' is of no node set"),
         ("char/symbols", r"'char/symbols' is no feature; 'char' has \['symbol'\]"),
         ("context/symbol", r"'context/symbol' is no feature; 'context' has \[\]"),
-        ("char/", "'char/' is no feature"),
+        ("char/", "A feature is named NODE_SET/FEATURE"),
     ],
 )
 def test_a_label_that_is_not_there_is_refused(label, message):

@@ -1,0 +1,1 @@
+"""How fast the models are: timed side by side, against the work they do and what the machine can do."""
