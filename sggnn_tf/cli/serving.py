@@ -78,9 +78,12 @@ def serve(
         )
         console.print("Ctrl-C ends it.")
         try:
-            server.process.wait()
+            code = server.process.wait()
         except KeyboardInterrupt:
             console.print("Ended.")
+            return
+        if code:
+            raise ValueError(f"The server has ended by itself, with the code {code}.")
 
 
 def predict(

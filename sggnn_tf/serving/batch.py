@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import tensorflow as tf
 
 from sggnn_tf.data.on_beam import run_on_beam
 from sggnn_tf.files import write_whole
-from sggnn_tf.serving.client import Answer, answers
+from sggnn_tf.serving.client import Answer, answers, tidy
 from sggnn_tf.serving.saved_model import latest_version
 
 AT_ONCE = 64
@@ -63,9 +64,16 @@ def _model(version: str) -> Any:
 
 def _answers(file: str, model: Any) -> Iterator[Answer]:
     records = tf.data.TFRecordDataset(file, "GZIP" if file.endswith(".gz") else "").batch(AT_ONCE)
-    for number, batch in enumerate(records):
-        try:
+    done = 0
+    try:
+        for batch in records:
             outputs = model.signatures["serving_default"](examples=batch)
-        except tf.errors.InvalidArgumentError as error:
-            raise ValueError(f"{file}, of the records from {number * AT_ONCE} on: {error.message}") from None
-        yield from answers({name: value.numpy() for name, value in outputs.items()})
+            yield from answers({name: value.numpy() for name, value in outputs.items()})
+            done += len(batch)
+    except tf.errors.DataLossError:
+        raise ValueError(f"{file} is damaged, or cut off, after {done} records or a few more.") from None
+    except tf.errors.InvalidArgumentError as error:
+        said = re.sub(r"Example (\d+):", lambda found: f"record {done + int(found[1])}:", tidy(error.message))
+        raise ValueError(f"{file}, {said}") from None
+    except UnicodeDecodeError:  # TensorFlow quotes what it cannot read.
+        raise ValueError(f"{file} holds what is no tf.train.Example, at record {done} or after it.") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -78,7 +79,7 @@ class GrpcClient:
         try:
             return method(request, timeout=SECONDS)
         except grpc.RpcError as error:
-            raise ValueError(f"The server answers {error.code().name}: {_tidy(error.details())}") from None
+            raise ValueError(f"The server answers {error.code().name}: {tidy(error.details())}") from None
 
 
 class RestClient:
@@ -111,7 +112,7 @@ class RestClient:
             with urllib.request.urlopen(f"{self.address}{what}", content, timeout=SECONDS) as response:
                 return json.loads(response.read())
         except urllib.error.HTTPError as error:
-            raise ValueError(f"The server answers {error.code}: {_tidy(_message(error.read()))}") from None
+            raise ValueError(f"The server answers {error.code}: {tidy(_message(error.read()))}") from None
         except (urllib.error.URLError, TimeoutError) as error:
             raise ValueError(f"There is no answer from {self.address}: {error}.") from None
 
@@ -154,6 +155,10 @@ def answers(outputs: Arrays) -> list[Answer]:
     extras = outputs.keys() - {"scores", "prediction", "label", "num_readouts"}
     found = []
     for graph, number in enumerate(outputs["num_readouts"].tolist()):
+        told = {name: outputs[name][graph].tolist() for name in sorted(extras)}
+        if not number:
+            found.append(Answer([], [], [], told))
+            continue
         classes = outputs["scores"].shape[-1]
         scores = np.asarray(outputs["scores"][graph], np.float64).reshape(-1, classes)[:number]
         predictions = np.reshape(outputs["prediction"][graph], -1)[:number].tolist()
@@ -166,7 +171,7 @@ def answers(outputs: Arrays) -> list[Answer]:
                 predictions,
                 labels,
                 (odds.max(axis=1) / odds.sum(axis=1)).tolist(),
-                {name: outputs[name][graph].tolist() for name in sorted(extras)},
+                told,
             )
         )
     return found
@@ -181,9 +186,7 @@ def _message(body: bytes) -> str:
         return text
 
 
-def _tidy(message: str) -> str:
+def tidy(message: str) -> str:
     """The sentence in an error of TensorFlow, without where in the graph it arose."""
-    sentence = message.split("\n\t [[")[0]
-    return (
-        sentence.removeprefix("assertion failed: [").removesuffix("]") if "assertion failed" in sentence else sentence
-    )
+    refused = re.search(r"assertion failed: \[(.*)\]", message)
+    return refused[1] if refused else message.split("\n\t [[")[0]

@@ -16,7 +16,8 @@ from sggnn_tf import schema as schemas
 from sggnn_tf.data.codec import Codec, Field, single_readouts
 from sggnn_tf.tfgnn_bridge import is_auxiliary, tfgnn
 
-MAX_ITEMS = 1 << 24  # Of a set in a request: more is a mistake, or an attack.
+MAX_ITEMS = 1 << 24  # Of a set of a graph: more is a mistake, or an attack.
+MAX_WITHOUT_FEATURES = 1 << 18  # Of a set in a request whose size is all that a client sends of it.
 SIZE, EDGES = "#size", "#edges"
 Tensors = Mapping[str, tf.Tensor]
 
@@ -131,7 +132,9 @@ class Reader:
     def _graph(self, flat: Flat, checks: Checks) -> Any:
         """Checks all values, and puts a graph of all graphs together, each a component of it."""
         for name, size in flat.sizes.items():
-            checks.require((size >= 0) & (size <= MAX_ITEMS), " has the size {}.", size, where=repr(name))
+            most = MAX_ITEMS if name in self.schema.edge_sets or self.fields[name] else MAX_WITHOUT_FEATURES
+            is_fine = (size >= 0) & (size <= MAX_ITEMS) & (tf.cumsum(size) <= most)
+            checks.require(is_fine, " has the size {}, which is too large or none.", size, where=repr(name))
         flat = checks.gate(flat)  # From here on, there are as many values as the sizes say.
         for set_name, field in self._all_fields():
             flat.features[set_name, field.name] = tf.reshape(flat.features[set_name, field.name], [-1, *field.shape])
@@ -266,7 +269,7 @@ def _assert(problem: str, conditions: list[_Condition]) -> tf.Operation:
     sizes = [tf.size(each.is_fine) for each in conditions]
     rows = [tf.range(tf.size(each.is_fine, tf.int64)) if each.rows is None else each.rows for each in conditions]
     kind = at([tf.fill([size], number) for number, size in enumerate(sizes)])
-    where = tf.constant([each.where for each in conditions])[kind]
+    where = tf.constant([each.where.replace("'", "`") for each in conditions])[kind]  # Errors escape quotes.
     texts: list[Any] = ["Example ", tf.strings.as_string(at(rows)), ": ", where]
     numbers = [
         tf.strings.as_string(at(list(parts))) for parts in zip(*(each.numbers for each in conditions), strict=True)

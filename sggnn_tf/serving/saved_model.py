@@ -94,7 +94,9 @@ def write_version(
       graphs: the number of graphs of its largest warm-up request.
     """
     if not isinstance(model, GraphModel) or not model.built:
-        raise ValueError("Only a built GraphModel can be exported: call model.build(schema), or fit it first.")
+        raise ValueError(
+            "Only a built GraphModel can be exported: fit it first, or build it for a schema without its label."
+        )
     settings = getattr(model, "settings", {})
     label = label or settings.get("label")
     if label is None:
@@ -105,8 +107,8 @@ def write_version(
     labels = schemas.vocabulary(examples.schema, counted, feature)
     is_single = counted == schemas.CONTEXT or bool((examples.sizes[:, examples.sets.names.index(counted)] == 1).all())
     own = () if task is None else task.signatures(_vocabularies(examples.schema), settings.get("steps", 0))
-    cases = make_cases(model, schema, examples, counted, labels, is_single, own, graphs)
     signatures = make_signatures(model, schema, counted, labels, is_single, own)
+    cases = make_cases(model, schema, examples, counted, labels, is_single, own, graphs)
     _save(model, signatures, folder)
     write_whole(folder / SCHEMA, schemas.to_text(schema))
     write_warmup(cases, name, folder)
@@ -140,7 +142,10 @@ def _served_schema(schema: Any, left_out: Sequence[str]) -> Any:
     served.CopyFrom(schema)
     for each in left_out:
         set_name, feature = schemas.split_label(each)
-        schemas.feature_set(served, set_name).features.pop(feature, None)
+        known = schemas.feature_set(served, set_name).features
+        if feature not in known:
+            raise ValueError(f"{each!r} is no feature; {set_name!r} has {sorted(known)}.")
+        known.pop(feature)
     return served
 
 

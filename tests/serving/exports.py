@@ -1,8 +1,16 @@
 """Small models that are not trained, and their exports."""
 
+import dataclasses
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
 import numpy as np
+import tensorflow as tf
 
 from sggnn_tf import data, tasks
+from sggnn_tf import schema as schema_sizes
 from sggnn_tf.data.codec import Codec
 from sggnn_tf.data.examples import task_schema
 from sggnn_tf.models import build_model
@@ -35,7 +43,10 @@ def recall_examples():
 
 
 def tree_examples():
-    return data.generate(TREES)["train"]
+    """Trees whose classes have names."""
+    examples = data.generate(TREES)["train"]
+    schema_sizes.set_num_values(examples.schema, "_readout", "label", [str(number) for number in range(101)])
+    return examples
 
 
 def library_examples():
@@ -43,24 +54,64 @@ def library_examples():
     return data.Examples.from_graphs(graphs, schemas.library())
 
 
-def export_recall(path, model="sggnn-rv-gat"):
+class Exported(NamedTuple):
+    """A version, and the model that it is of."""
+
+    version: Path
+    model: Any
+
+
+@functools.cache
+def folder():
+    """Where exports are that several files of tests ask and none changes; it goes with the process."""
+    return tempfile.TemporaryDirectory()
+
+
+@functools.cache
+def recall():
     examples = recall_examples()
-    return export(small(examples.schema, model), path, examples, task=RECALL)
+    model = small(examples.schema)
+    return Exported(export(model, Path(folder().name) / "recall", examples, task=RECALL), model)
 
 
-def export_trees(path, model="rgcn"):
+@functools.cache
+def trees():
     examples = tree_examples()
-    return export(small(examples.schema, model), path, examples, task=TREES)
+    model = small(examples.schema, "rgcn")
+    card = {"metrics": {"valid": 0.5}}
+    return Exported(export(model, Path(folder().name) / "trees", examples, task=TREES, card=card), model)
+
+
+def tiny(path):
+    """A version of almost nothing, which is loaded at once."""
+    function = tf.function(lambda x: {"y": 2 * x}, input_signature=[tf.TensorSpec([None], tf.float32, "x")])
+    tf.saved_model.save(tf.Module(), str(path / "1"), {"serving_default": function})
+    return path / "1"
+
+
+@functools.cache
+def served_schema():
+    """What a client of Conditional Recall sends: no label."""
+    schema = task_schema(RECALL)
+    del schema.node_sets["_readout"].features["label"]
+    return schema
+
+
+@functools.cache
+def codec():
+    return Codec(served_schema())
 
 
 def records(*strings):
-    """Strings as records with their answers, as a data set has them."""
-    codec = Codec(task_schema(RECALL))
-    return [codec.encode(RECALL.graph(text)) for text in strings]
+    """Strings as the inputs of `serving_default`."""
+    return [codec().encode(unlabelled(text)) for text in strings]
 
 
 def arrays(*strings):
     """Strings as the inputs of `graph_tensors`."""
-    schema = task_schema(RECALL)
-    del schema.node_sets["_readout"].features["label"]
-    return as_arrays(schema, [RECALL.graph(text) for text in strings])
+    return as_arrays(served_schema(), [unlabelled(text) for text in strings])
+
+
+def unlabelled(text):
+    graph = RECALL.graph(text)
+    return dataclasses.replace(graph, nodes={**graph.nodes, "_readout": 1})

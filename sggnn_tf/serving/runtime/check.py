@@ -38,6 +38,8 @@ def check(folder: Path) -> list[str]:
     except ValueError as error:
         return [*problems, f"The C++ runtime does not load it: {error}"]
     problems += _shapes(session)
+    if problems:
+        return problems
     cases = list(_cases(folder))
     missing = sorted(session.signatures.keys() - {name for name, _, _ in cases})
     problems += [f"There is no warm-up request for the signature {name}." for name in missing]

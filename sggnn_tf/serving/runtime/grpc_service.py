@@ -20,6 +20,7 @@ from sggnn_tf.serving.runtime.protos import to_array, to_proto
 from sggnn_tf.serving.runtime.session import RunError
 
 MAX_BYTES = 64 << 20  # Of a request; more is RESOURCE_EXHAUSTED.
+MOST_TEXT = 500  # Of an error: TensorFlow quotes what it cannot read, and more than 8 kB would not arrive.
 THREADS = 8
 STATUS = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -101,6 +102,6 @@ def _answer(make: Callable[[], Any], context: Any) -> Any:
     try:
         return make()
     except RunError as error:
-        context.abort(STATUS.get(error.code, grpc.StatusCode.UNKNOWN), str(error))
+        context.abort(STATUS.get(error.code, grpc.StatusCode.UNKNOWN), str(error)[:MOST_TEXT])
     except ValueError as error:
-        context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error)[:MOST_TEXT])

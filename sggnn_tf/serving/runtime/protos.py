@@ -15,7 +15,7 @@ VALUES = {
     types_pb2.DT_BOOL: "bool_val",
     types_pb2.DT_STRING: "string_val",
 }
-MAX_VALUES = 1 << 26
+MAX_VALUES = 1 << 24
 
 
 def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
@@ -38,9 +38,7 @@ def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
             raise ValueError(f"A tensor of the shape {list(shape)} has {len(proto.tensor_content)} bytes.")
         return np.frombuffer(proto.tensor_content, dtype).reshape(shape)
     values = list(getattr(proto, VALUES[proto.dtype]))
-    if len(values) == 1 and size > 1:
-        values *= size  # One value stands for all.
-    if len(values) != size:
+    if len(values) != size and not (len(values) == 1 and size):
         raise ValueError(f"A tensor of the shape {list(shape)} has {len(values)} values.")
     dtype = DTYPES.get(proto.dtype, np.dtype(object))
     array = np.empty(size, dtype)

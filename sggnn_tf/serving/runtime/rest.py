@@ -65,6 +65,7 @@ def predict(model: Model, body: bytes) -> dict[str, Any]:
 class _Handler(BaseHTTPRequestHandler):
     model: Model
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # The end of an answer does not wait for word of its beginning.
     timeout = 60
 
     def do_GET(self) -> None:
