@@ -1,3 +1,9 @@
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # Workers share the cores: threads of their own would only wait for each other.
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
+
 import keras
 import pytest
 

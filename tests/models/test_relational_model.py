@@ -38,7 +38,9 @@ def test_xla_agrees_and_the_file_is_exact(name, tmp_path):
     assert int(loaded.optimizer.iterations) == 2 * len(chains.batches())
 
 
-@pytest.mark.parametrize(("name", "policy"), [*((name, "mixed_bfloat16") for name in MODELS), (OURS, "mixed_float16")])
+@pytest.mark.parametrize(
+    ("name", "policy"), [*((name, "mixed_bfloat16") for name in (OURS, "ggnn", "rgat")), (OURS, "mixed_float16")]
+)
 def test_mixed_precision_trains(name, policy):
     keras.config.set_dtype_policy(policy)
     model = build(name, dropout=0.1)
@@ -64,12 +66,6 @@ def test_weights_of_each_step_or_of_all(name):
     by_default = build(name).encoder.count_params()
     assert by_default == (separate if name == "rgat" else shared).encoder.count_params()
     assert np.isfinite(separate(chains.batches()[0][0])).all()
-
-
-def test_it_learns_to_carry_a_symbol():
-    model = build("sggnn-rv-gat", units=32, steps=6, gate_bias=3.0, neighbour_bias=2.0)
-    train(model, epochs=60, jit_compile=True)
-    assert model.evaluate(chains.dataset(), verbose=0)[1] == 1.0
 
 
 def heterogeneous_schema():
