@@ -1,13 +1,11 @@
 """The process with TensorFlow's C++ runtime and without its Python: what it finds wrong, and what it reads."""
 
-import contextlib
 import hashlib
 import json
 import os
 import struct
 import subprocess
 import sys
-import time
 
 import keras
 import numpy as np
@@ -340,12 +338,10 @@ def test_one_value_stands_for_all(dtype, values):
     assert set(array.ravel().tolist()) == {b"7" if dtype == "STRING" else 7}
 
 
-def test_one_value_for_very_many_takes_no_time():
-    """A message of 14 bytes: no list of 67 million numbers is made, in which time a server answers nobody."""
-    start = time.perf_counter()
-    with contextlib.suppress(ValueError):
+def test_one_value_for_very_many_is_refused():
+    """A message of 14 bytes would be 67 million numbers."""
+    with pytest.raises(ValueError, match="is too large"):
         protos.to_array(tensor(shape=[1 << 26], int64_val=[7]))
-    assert time.perf_counter() - start < 1.5
 
 
 @pytest.mark.parametrize(
