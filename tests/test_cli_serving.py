@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from typer.testing import CliRunner
 
-from sggnn_tf.cli import app, main
+from sggnn_tf.cli import app
 from sggnn_tf.data.codec import Codec
 from sggnn_tf.serving.client import ask_records, ask_texts, connect
 from sggnn_tf.serving.local import serve
@@ -45,20 +45,6 @@ def exported(workdir, tmp_path_factory):
 def served(exported):
     with serve(exported[1]) as server:
         yield server
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs the command as a shell does; returns its exit code, and what it says, each as one line."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sggnn", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        said = capsys.readouterr()
-        return stopped.value.code, " ".join(said.out.split()), " ".join(said.err.split())
-
-    return run
 
 
 def test_export_writes_a_version_with_the_figures_of_the_run(exported, workdir):

@@ -2,13 +2,12 @@
 
 import json
 import re
-import sys
 
 import pytest
 from typer.testing import CliRunner
 
 from sggnn_tf import training
-from sggnn_tf.cli import app, main
+from sggnn_tf.cli import app
 from sggnn_tf.training import cells
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
@@ -65,20 +64,6 @@ def fake(monkeypatch, tmp_path):
     monkeypatch.setattr(cells, "train", fake.train)
     monkeypatch.chdir(tmp_path)
     return fake
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs the command as a shell does; returns its exit code, and what it says, each as one line."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sggnn", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        said = capsys.readouterr()
-        return stopped.value.code, " ".join(said.out.split()), " ".join(said.err.replace("│", " ").split())
-
-    return run
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -12,7 +12,8 @@ from sggnn_tf import schema as schemas
 from sggnn_tf.data import Examples
 from sggnn_tf.data.codec import Codec
 from sggnn_tf.graph import Graph
-from sggnn_tf.serving.signatures import ARRAYS, DEFAULT, NO_PREDICTION
+from sggnn_tf.serving.runtime.layout import DEFAULT
+from sggnn_tf.serving.signatures import ARRAYS, NO_PREDICTION
 from sggnn_tf.tfgnn_bridge import tfgnn
 
 Arrays = dict[str, np.ndarray]

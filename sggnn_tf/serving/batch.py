@@ -14,6 +14,7 @@ import tensorflow as tf
 from sggnn_tf.data.on_beam import run_on_beam
 from sggnn_tf.files import write_whole
 from sggnn_tf.serving.client import Answer, answers, tidy
+from sggnn_tf.serving.runtime.layout import DEFAULT
 from sggnn_tf.serving.saved_model import latest_version
 
 AT_ONCE = 64
@@ -67,7 +68,7 @@ def _answers(file: str, model: Any) -> Iterator[Answer]:
     done = 0
     try:
         for batch in records:
-            outputs = model.signatures["serving_default"](examples=batch)
+            outputs = model.signatures[DEFAULT](examples=batch)
             yield from answers({name: value.numpy() for name, value in outputs.items()})
             done += len(batch)
     except tf.errors.DataLossError:

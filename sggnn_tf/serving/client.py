@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2, prediction_service_pb2_grpc
 
 from sggnn_tf.serving.local import serve
-from sggnn_tf.serving.signatures import DEFAULT
+from sggnn_tf.serving.runtime.layout import DEFAULT
 
 Arrays = dict[str, np.ndarray]
 SECONDS = 60

@@ -19,13 +19,14 @@ from sggnn_tf.data import Examples
 from sggnn_tf.files import write_whole
 from sggnn_tf.models.graph_model import GraphModel
 from sggnn_tf.serving.answers import make_cases
+from sggnn_tf.serving.runtime.layout import CARD, SCHEMA
 from sggnn_tf.serving.signatures import Signature, make_signatures
 from sggnn_tf.serving.verify import verify
 from sggnn_tf.serving.warmup import write_warmup
 from sggnn_tf.tasks import Task
 from sggnn_tf.training.config import versions
 
-CARD, SCHEMA, MODELS_CONFIG = "model.json", "schema.pbtxt", "models.config"
+MODELS_CONFIG = "models.config"
 
 
 def export(

@@ -10,8 +10,9 @@ import tensorflow as tf
 
 from sggnn_tf import schema as schemas
 from sggnn_tf.serving.request import Checks, Reader
+from sggnn_tf.serving.runtime.layout import DEFAULT
 
-DEFAULT, ARRAYS = "serving_default", "graph_tensors"
+ARRAYS = "graph_tensors"
 NO_PREDICTION = -1  # Of what is padding.
 
 Tensors = dict[str, tf.Tensor]

@@ -10,8 +10,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from sggnn_tf.serving.answers import Case
-
-WARMUP = "assets.extra/tf_serving_warmup_requests"
+from sggnn_tf.serving.runtime.layout import WARMUP
 
 
 def write_warmup(cases: Sequence[Case], name: str, folder: Path) -> None:

@@ -115,3 +115,12 @@ def arrays(*strings):
 def unlabelled(text):
     graph = RECALL.graph(text)
     return dataclasses.replace(graph, nodes={**graph.nodes, "_readout": 1})
+
+
+def changed(record, key, values=None, kind="int64_list"):
+    """A record with another field; without values, without the field."""
+    example = tf.train.Example.FromString(record)
+    example.features.feature.pop(key, None)
+    if values is not None:
+        getattr(example.features.feature[key], kind).value.extend(values)
+    return example.SerializeToString()

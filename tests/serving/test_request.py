@@ -100,15 +100,6 @@ def library_arrays():
     return as_arrays(library_schema(), library_graphs())
 
 
-def changed(record, key, values=None, kind="int64_list"):
-    """A record with another field; without values, without the field."""
-    example = tf.train.Example.FromString(record)
-    example.features.feature.pop(key, None)
-    if values is not None:
-        getattr(example.features.feature[key], kind).value.extend(values)
-    return example.SerializeToString()
-
-
 def refused(call, *parts):
     """Whether a call is refused as a bad argument, by words that name the example and what is wrong."""
     with pytest.raises(tf.errors.InvalidArgumentError) as error:
@@ -147,14 +138,14 @@ SYMBOL = "the feature 'symbol' of the node set 'char'"
 )
 def test_a_wrong_field_of_a_record_is_named_with_the_example(key, values, parts, recall):
     good, second = exports.records(GOOD, SECOND)
-    refused(lambda: recall.examples(good, changed(second, key, values)), "Example 1: ", *parts)
+    refused(lambda: recall.examples(good, exports.changed(second, key, values)), "Example 1: ", *parts)
 
 
 @pytest.mark.parametrize("size", [-1, -(2**63), 10**12, 2**62])
 @pytest.mark.parametrize("key", ["nodes/char.#size", "edges/next.#size", "nodes/_readout.#size"])
 def test_a_size_that_cannot_be_is_refused_without_room_for_it(key, size, recall):
     good, second = exports.records(GOOD, SECOND)
-    refused(lambda: recall.examples(good, changed(second, key, [size])), "Example 1: ")
+    refused(lambda: recall.examples(good, exports.changed(second, key, [size])), "Example 1: ")
 
 
 @pytest.mark.parametrize("size", [-1, 6, 10**12, 2**62])
@@ -213,7 +204,7 @@ def test_an_empty_graph_is_refused(empty, recall):
     if empty:
         empty = exports.records(SECOND)[0]
         for key in list(tf.train.Example.FromString(empty).features.feature):
-            empty = changed(empty, key, [0] if key.endswith("#size") else None)
+            empty = exports.changed(empty, key, [0] if key.endswith("#size") else None)
     refused(lambda: recall.examples(*exports.records(GOOD), empty), "Example 1: the graph is empty")
 
 
@@ -234,17 +225,17 @@ def test_no_graphs_get_no_answers(recall):
 
 def test_a_field_of_another_type_is_named(recall):
     good, second = exports.records(GOOD, SECOND)
-    wrong = changed(second, "nodes/char.symbol", [1.0] * 5, "float_list")
+    wrong = exports.changed(second, "nodes/char.symbol", [1.0] * 5, "float_list")
     refused(lambda: recall.examples(good, wrong), "nodes/char.symbol", "Index: 1")
-    wrong = changed(second, "nodes/char.#size", [b"5"], "bytes_list")
+    wrong = exports.changed(second, "nodes/char.#size", [b"5"], "bytes_list")
     refused(lambda: recall.examples(good, wrong), "nodes/char.#size", "Index: 1")
 
 
 def two_readouts(record):
-    record = changed(record, "nodes/_readout.#size", [2])
-    record = changed(record, "edges/_readout/target.#size", [2])
-    record = changed(record, "edges/_readout/target.#source", [4, 0])
-    return changed(record, "edges/_readout/target.#target", [0, 1])
+    record = exports.changed(record, "nodes/_readout.#size", [2])
+    record = exports.changed(record, "edges/_readout/target.#size", [2])
+    record = exports.changed(record, "edges/_readout/target.#source", [4, 0])
+    return exports.changed(record, "edges/_readout/target.#target", [0, 1])
 
 
 def test_two_readouts_are_refused_where_there_is_one_answer(recall):
@@ -255,27 +246,29 @@ def test_two_readouts_are_refused_where_there_is_one_answer(recall):
 def test_readouts_out_of_order_are_refused(recall):
     good, second = exports.records(GOOD, SECOND)
     for targets in ([1, 0], [0, 0], [1, 1]):
-        wrong = changed(two_readouts(second), "edges/_readout/target.#target", targets)
+        wrong = exports.changed(two_readouts(second), "edges/_readout/target.#target", targets)
         refused(lambda wrong=wrong: recall.examples(good, wrong), "Example 1: ", "'_readout/target'", "0, 1, 2, ...")
 
 
 def test_a_readout_with_two_edges_is_refused(recall):
     good, second = exports.records(GOOD, SECOND)
-    wrong = changed(two_readouts(second), "nodes/_readout.#size", [1])
-    wrong = changed(wrong, "edges/_readout/target.#target", [0, 0])
+    wrong = exports.changed(two_readouts(second), "nodes/_readout.#size", [1])
+    wrong = exports.changed(wrong, "edges/_readout/target.#target", [0, 0])
     refused(lambda: recall.examples(good, wrong), "Example 1: '_readout/target'")
 
 
 def test_a_graph_without_a_readout_is_refused_where_there_is_one_answer(recall):
     good, second = exports.records(GOOD, SECOND)
     for key in ("nodes/_readout.#size", *(f"edges/_readout/target.#{each}" for each in ("size", "source", "target"))):
-        second = changed(second, key)
+        second = exports.changed(second, key)
     refused(lambda: recall.examples(good, second), "Example 1: it has 0 readouts")
 
 
 def test_fields_that_the_model_does_not_read_may_be_there(recall):
     good, second = exports.records(GOOD, SECOND)
-    extra = changed(changed(second, "nodes/char.note", [b"x"], "bytes_list"), "nodes/_readout.label", [10**9])
+    extra = exports.changed(
+        exports.changed(second, "nodes/char.note", [b"x"], "bytes_list"), "nodes/_readout.label", [10**9]
+    )
     np.testing.assert_array_equal(recall.examples(good, extra)["scores"], recall.examples(good, second)["scores"])
 
 
@@ -363,7 +356,7 @@ FINITE = "is not a finite number"
 )
 def test_a_wrong_field_of_several_node_sets_is_named_with_the_example(key, values, kind, parts, library):
     good, second = library_records()
-    refused(lambda: library.examples(good, changed(second, key, values, kind)), "Example 1: ", *parts)
+    refused(lambda: library.examples(good, exports.changed(second, key, values, kind)), "Example 1: ", *parts)
 
 
 @pytest.mark.parametrize(
@@ -398,6 +391,6 @@ def test_a_graph_of_one_node_without_edges_is_answered(library):
     record = library_records()[0]
     for key in list(tf.train.Example.FromString(record).features.feature):
         if key.startswith(("edges/", "nodes/author", "nodes/topic")):
-            record = changed(record, key)
-    found = library.examples(changed(record, "nodes/paper.#size", [1]))
+            record = exports.changed(record, key)
+    found = library.examples(exports.changed(record, "nodes/paper.#size", [1]))
     assert np.isfinite(found["scores"]).all()

@@ -464,15 +464,6 @@ def test_many_clients_at_once_get_right_answers(served, exported, record_propert
         print(figures)
 
 
-def changed(record, key, values=None, kind="int64_list"):
-    """A record with another field; without values, without the field."""
-    example = tf.train.Example.FromString(record)
-    example.features.feature.pop(key, None)
-    if values is not None:
-        getattr(example.features.feature[key], kind).value.extend(values)
-    return example.SerializeToString()
-
-
 def bad_examples(random):
     """Records of which one is wrong."""
     good = exports.records("ab8", "xYz12")
@@ -482,18 +473,18 @@ def bad_examples(random):
     bad = [
         good[1][: random.integers(0, len(good[1]))],
         random.bytes(random.integers(1, 200)),
-        changed(good[1], "nodes/char.symbol"),
-        changed(good[1], "nodes/char.symbol", [1, 2, 3, 4, -1]),
-        changed(good[1], "nodes/char.symbol", [1, 2, 61, 4, 1]),
-        changed(good[1], "nodes/char.symbol", range(random.integers(6, 50))),
-        changed(good[1], "nodes/char.#size", far),
-        changed(good[1], "nodes/char.#size", [5, 5]),
-        changed(good[1], "nodes/_readout.#size", [int(random.choice([0, 2, 10**12]))]),
-        changed(good[1], "edges/self.#source", five),
-        changed(good[1], "edges/self.#target", five),
-        changed(good[1], "edges/next.#size", far),
-        changed(good[1], key, [b"x"], "bytes_list"),
-        changed(good[1], "nodes/char.symbol", [float("nan")] * 5, "float_list"),
+        exports.changed(good[1], "nodes/char.symbol"),
+        exports.changed(good[1], "nodes/char.symbol", [1, 2, 3, 4, -1]),
+        exports.changed(good[1], "nodes/char.symbol", [1, 2, 61, 4, 1]),
+        exports.changed(good[1], "nodes/char.symbol", range(random.integers(6, 50))),
+        exports.changed(good[1], "nodes/char.#size", far),
+        exports.changed(good[1], "nodes/char.#size", [5, 5]),
+        exports.changed(good[1], "nodes/_readout.#size", [int(random.choice([0, 2, 10**12]))]),
+        exports.changed(good[1], "edges/self.#source", five),
+        exports.changed(good[1], "edges/self.#target", five),
+        exports.changed(good[1], "edges/next.#size", far),
+        exports.changed(good[1], key, [b"x"], "bytes_list"),
+        exports.changed(good[1], "nodes/char.symbol", [float("nan")] * 5, "float_list"),
         b"",
     ]
     return {"examples": np.array([good[0], bad[random.integers(len(bad))]], object)}

@@ -17,11 +17,11 @@ import numpy as np
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
+from sggnn_tf.serving.runtime.layout import CARD, DEFAULT, SCHEMA, WARMUP
 from sggnn_tf.serving.runtime.protos import to_array
 from sggnn_tf.serving.runtime.records import read_records
 from sggnn_tf.serving.runtime.session import Arrays, RunError, Session
 
-CARD, SCHEMA, WARMUP = "model.json", "schema.pbtxt", "assets.extra/tf_serving_warmup_requests"
 TOLERANCE = 1e-5
 PYTHON_OPS = {"PyFunc", "EagerPyFunc", "PyFuncStateless"}
 XLA_ATTRIBUTE = "_XlaMustCompile"
@@ -78,8 +78,8 @@ def _operations(folder: Path) -> Iterator[str]:
 
 
 def _shapes(session: Session) -> Iterator[str]:
-    if "serving_default" not in session.signatures:
-        yield "There is no signature serving_default."
+    if DEFAULT not in session.signatures:
+        yield f"There is no signature {DEFAULT}."
     for name, signature in session.signatures.items():
         for key, info in (*signature.inputs.items(), *signature.outputs.items()):
             if info.shape is None or not info.shape or info.shape[0] != -1:

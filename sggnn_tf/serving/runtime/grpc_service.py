@@ -15,7 +15,8 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from sggnn_tf.serving.runtime.model import DEFAULT, INVALID_ARGUMENT, Model
+from sggnn_tf.serving.runtime.layout import DEFAULT
+from sggnn_tf.serving.runtime.model import INVALID_ARGUMENT, Model
 from sggnn_tf.serving.runtime.protos import to_array, to_proto
 from sggnn_tf.serving.runtime.session import RunError
 

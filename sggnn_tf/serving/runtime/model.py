@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 from tensorflow_serving.apis import get_model_metadata_pb2, prediction_log_pb2
 
+from sggnn_tf.serving.runtime.layout import DEFAULT, WARMUP
 from sggnn_tf.serving.runtime.protos import to_array
 from sggnn_tf.serving.runtime.records import read_records
 from sggnn_tf.serving.runtime.session import Arrays, RunError, Session
 
 INVALID_ARGUMENT, NOT_FOUND = 3, 5  # Status codes, of gRPC and of TensorFlow.
-DEFAULT = "serving_default"
-WARMUP = "assets.extra/tf_serving_warmup_requests"
 
 
 class Model:

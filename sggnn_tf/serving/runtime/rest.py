@@ -15,7 +15,8 @@ import numpy as np
 from google.protobuf import json_format
 
 from sggnn_tf.serving.runtime.c_api import DTYPES
-from sggnn_tf.serving.runtime.model import DEFAULT, INVALID_ARGUMENT, NOT_FOUND, Model
+from sggnn_tf.serving.runtime.layout import DEFAULT
+from sggnn_tf.serving.runtime.model import INVALID_ARGUMENT, NOT_FOUND, Model
 from sggnn_tf.serving.runtime.session import Arrays, Input, RunError
 
 MAX_BYTES = 64 << 20
