@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from sggnn_tf.layers.aggregations import FOLDED_HEADS
+from sggnn_tf.layers.incoming_edges import MANY_RELATIONS
 from sggnn_tf.models import registry
 
 
@@ -64,7 +66,8 @@ def products(model: str, size: Size, units: int, switches: Mapping[str, Any] | N
             Product(edges, inner, units),
         ],
     }[name]
-    aggregation = [per_node, per_edge] if parts.aggregation and parts.aggregation.__name__ == "Attention" else []
+    has_attention = parts.aggregation is not None and parts.aggregation.__name__ == "Attention"
+    aggregation = _attention(size, units, switches) if has_attention else []
     update = {
         "SymmetricGRUUpdate": [Product(nodes, 2 * units, 5 * units), Product(nodes, 2 * units, units)],
         "GRUUpdate": [Product(nodes, 2 * units, 2 * units), Product(nodes, 2 * units, units)],
@@ -79,12 +82,21 @@ def least_flops(model: str, size: Size, units: int, switches: Mapping[str, Any] 
     For attention over gated messages that is the form with the key folded into the query, `q . (K mu) = (K^T q) . mu`,
     whatever form is computed, so that more work never scores better.
     """
-    computed = products(model, size, units, switches)
-    total = sum(product.flops for product in computed)
+    switches = switches or {}
+    total = sum(product.flops for product in products(model, size, units, switches))
     parts = registry.find(model)
-    if parts.message is None or parts.aggregation is None or parts.aggregation.__name__ != "Attention":
+    if parts.aggregation is None or parts.aggregation.__name__ != "Attention":
         return total
-    heads = (switches or {}).get("num_heads", 2)
+    computed = sum(product.flops for product in _attention(size, units, switches))
+    query = Product(size.nodes, units, units).flops
     key = Product(size.edges, units, units).flops
-    folded = Product(size.nodes, units, units).flops + 2 * heads * units * size.edges
-    return total - key + min(key, folded)
+    folded = query + 2 * switches.get("num_heads", 2) * units * size.edges
+    return total - computed + query + min(key, folded)
+
+
+def _attention(size: Size, units: int, switches: Mapping[str, Any]) -> list[Product]:
+    """The products of attention as it is computed: with folded keys, or with keys by edge."""
+    heads = switches.get("num_heads", 2)
+    if heads <= FOLDED_HEADS and size.relations <= MANY_RELATIONS:
+        return [Product(size.nodes, units, heads * (units + size.relations))]
+    return [Product(size.nodes, units, units), Product(size.edges, units, units)]

@@ -9,10 +9,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from sggnn_tf.layers.incoming_edges import IncomingEdges
+from sggnn_tf.layers.incoming_edges import MANY_RELATIONS, IncomingEdges, take
 from sggnn_tf.layers.initializers import UniformFanIn, tensor
 
 Weights = dict[str, tf.Tensor]
+
+FOLDED_HEADS = 2
+"""Folded queries have a whole message's width for each head: with more heads, that costs more than it saves."""
 
 
 class Aggregation(keras.layers.Layer, abc.ABC):
@@ -69,7 +72,8 @@ class Attention(Aggregation):
         out = [sum_e softmax(w)_e mu_e, ...]     each head reads its part of the message
 
     There is no projection of values: a message passes as it is. `K` is split, its part for `a_r` computed once a
-    relation.
+    relation. With few heads and relations, keys are folded into queries, `q . (K mu) = (K^T q) . mu`, so that no
+    product is left to do for each edge.
 
     Args:
       num_heads: the number of heads H; it has to divide the width.
@@ -95,21 +99,37 @@ class Attention(Aggregation):
 
     def prepare(self, edges: IncomingEdges, relation_vectors: tf.Tensor | None) -> Weights:
         dtype, units = self.compute_dtype, self.query_kernel.shape[0]
-        weights = {
-            "query": tensor(self.query_kernel, dtype) / math.sqrt(units / self.num_heads),
-            "key": tensor(self.key_kernel, dtype),
-            "relation": relation_vectors @ tensor(self.relation_kernel, dtype),
-        }
+        query = tensor(self.query_kernel, dtype) / math.sqrt(units / self.num_heads)
+        key = tensor(self.key_kernel, dtype)
+        of_relations = relation_vectors @ tensor(self.relation_kernel, dtype)
+        if self._is_folded(edges):
+            query, key, of_relations = (by_head(each, self.num_heads) for each in (query, key, of_relations))
+            folded = tf.einsum("ihd,jhd->ihj", query, key)
+            by_relation = tf.einsum("ihd,rhd->irh", query, of_relations)
+            joined = [tf.reshape(folded, [units, -1]), tf.reshape(by_relation, [units, -1])]
+            weights = {"query": tf.concat(joined, axis=1)}
+        else:
+            weights = {"query": query, "key": key, "relation": of_relations}
         if self.value_projection:
             weights["value"] = tensor(self.value_kernel, dtype)
         return weights
 
     def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
-        keys = rows @ weights["key"] + edges.from_relations(weights["relation"])
-        values = rows @ weights["value"] if self.value_projection else rows
-        queries = edges.from_receivers(state @ weights["query"])
-        scores = tf.reduce_sum(by_head(queries * edges.at_edges(keys), self.num_heads), axis=-1)
-        return softmax_sum(scores, edges.at_edges(values), edges)
+        messages, queries = edges.at_edges(rows), state @ weights["query"]
+        if self._is_folded(edges):
+            split = [self.num_heads * rows.shape[1], self.num_heads * len(edges.relations)]
+            queries, by_relation = tf.split(queries, split, axis=1)
+            by_relation = tf.reshape(by_relation, [-1, self.num_heads])
+            scores = folded_scores(queries, messages, edges) + take(by_relation, edges.receiver_and_relation)
+        else:
+            keys = rows @ weights["key"] + edges.from_relations(weights["relation"])
+            products = edges.from_receivers(queries) * edges.at_edges(keys)
+            scores = tf.reduce_sum(by_head(products, self.num_heads), axis=-1)
+        values = edges.at_edges(rows @ weights["value"]) if self.value_projection else messages
+        return softmax_sum(scores, values, edges)
+
+    def _is_folded(self, edges: IncomingEdges) -> bool:
+        return self.num_heads <= FOLDED_HEADS and len(edges.relations) <= MANY_RELATIONS
 
     def get_config(self) -> dict[str, Any]:
         config = {"num_heads": self.num_heads, "value_projection": self.value_projection}
@@ -127,10 +147,53 @@ def by_head(values: tf.Tensor, num_heads: int) -> tf.Tensor:
     return tf.reshape(values, [-1, num_heads, values.shape[1] // num_heads])
 
 
+def folded_scores(queries: tf.Tensor, messages: tf.Tensor, edges: IncomingEdges) -> tf.Tensor:
+    """`[edges, heads]`: each edge's message times its receiver's queries, which are as wide as a message for each head.
+
+    The gradient is written out: a loop keeps what it uses, and here nothing of it is by edge and head.
+    """
+    units = messages.shape[1]
+    heads = queries.shape[1] // units
+
+    @tf.custom_gradient
+    def dot(queries: tf.Tensor, messages: tf.Tensor) -> Any:
+        def at_edges() -> tf.Tensor:
+            return by_head(tf.gather(queries, edges.receiver), heads)
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            upstream = upstream[:, :, None]
+            to_queries = tf.reshape(upstream * messages[:, None, :], [-1, heads * units])
+            return edges.sum_to_receivers(to_queries), tf.reduce_sum(upstream * at_edges(), axis=1)
+
+        return tf.reduce_sum(at_edges() * messages[:, None, :], axis=2), gradient
+
+    return dot(queries, messages)
+
+
 def softmax_sum(scores: tf.Tensor, values: tf.Tensor, edges: IncomingEdges) -> tf.Tensor:
-    """The sum of values by edge, weighted by the softmax of `scores`, `[edges, heads]`, over each node's edges."""
-    largest = edges.max_to_receivers(tf.stop_gradient(scores))
-    return weighted_mean(tf.exp(scores - tf.stop_gradient(edges.from_receivers(largest))), values, edges)
+    """The sum of values by edge, weighted by the softmax of `scores`, `[edges, heads]`, over each node's edges.
+
+    The gradient is written out: a loop keeps what it uses, and here that is the weights and the values.
+    """
+    heads, units = scores.shape[1], values.shape[1]
+
+    def per_unit(weight: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(weight[:, :, None] * by_head(rows, heads), [-1, units])
+
+    @tf.custom_gradient
+    def attend(scores: tf.Tensor, values: tf.Tensor) -> Any:
+        weight = tf.exp(scores - edges.from_receivers(edges.max_to_receivers(scores)))
+        weight = weight / edges.from_receivers(edges.sum_to_receivers(weight))
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            upstream = edges.from_receivers(tf.convert_to_tensor(upstream))  # After a gather, it comes as slices.
+            to_weight = weight * tf.reduce_sum(by_head(upstream * values, heads), axis=-1)
+            to_scores = to_weight - weight * edges.from_receivers(edges.sum_to_receivers(to_weight))
+            return to_scores, per_unit(weight, upstream)
+
+        return edges.sum_to_receivers(per_unit(weight, values)), gradient
+
+    return attend(scores, values)
 
 
 def weighted_mean(weight: tf.Tensor, values: tf.Tensor, edges: IncomingEdges) -> tf.Tensor:

@@ -31,6 +31,7 @@ class IncomingEdges:
       edge_sizes: the number of edges of each relation.
       edge_row: `[edges]`, the row that each edge reads, or `None` if edge i reads row i.
       receiver: `[edges]`, the node that each edge arrives at.
+      receiver_and_relation: `[edges]`, its place in a table of all receivers by all relations.
       num_receivers: the number of nodes of the receiving set.
     """
 
@@ -42,6 +43,7 @@ class IncomingEdges:
     edge_sizes: list[Any]
     edge_row: tf.Tensor | None
     receiver: tf.Tensor
+    receiver_and_relation: tf.Tensor
     num_receivers: Any
 
     @classmethod
@@ -76,16 +78,18 @@ class IncomingEdges:
                 edge_rows.append(tf.range(num_edges) + first_row)
                 row_sizes.append(num_edges)
             first_row = first_row + row_sizes[-1]
-        relation_of_row = tf.repeat(tf.range(len(row_sizes)), tf.stack(row_sizes)) if row_sizes else tf.range(0)
+        edge_sizes = [size_of(graph.edge_sets[name]) for name in relations]
+        receiver = _concat([tf.cast(adjacency[receiver_tag], tf.int32) for adjacency in adjacencies.values()])
         return cls(
             relations=tuple(relations),
             senders=senders,
             row_sender=_concat(row_senders),
-            row_relation=_with_length(relation_of_row, first_row),
+            row_relation=_relation_of(row_sizes),
             row_sizes=row_sizes,
-            edge_sizes=[size_of(graph.edge_sets[name]) for name in relations],
+            edge_sizes=edge_sizes,
             edge_row=_concat(edge_rows) if is_shared else None,
-            receiver=_concat([tf.cast(adjacency[receiver_tag], tf.int32) for adjacency in adjacencies.values()]),
+            receiver=receiver,
+            receiver_and_relation=receiver * len(relations) + _relation_of(edge_sizes),
             num_receivers=size_of(node_set(graph, node_set_name, reader)),
         )
 
@@ -166,5 +170,9 @@ def _concat(tensors: list[tf.Tensor]) -> tf.Tensor:
     return tf.concat(tensors, axis=0) if tensors else tf.zeros([0], tf.int32)
 
 
-def _with_length(values: tf.Tensor, length: Any) -> tf.Tensor:
-    return tf.ensure_shape(values, [length if isinstance(length, int) else None])
+def _relation_of(sizes: list[Any]) -> tf.Tensor:
+    """The relation of each item, of so many items of each relation."""
+    if not sizes:
+        return tf.range(0)
+    relations = tf.repeat(tf.range(len(sizes)), tf.stack(sizes))
+    return tf.ensure_shape(relations, [sum(sizes) if all(isinstance(size, int) for size in sizes) else None])

@@ -178,11 +178,34 @@ class GatedMessage(Message):
 
     def rows(self, states: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
         hidden = edges.from_senders(states @ weights["state"]) + edges.from_relations(weights["relation"])
-        gate, update = tf.split(tf.nn.elu(hidden) @ weights["kernel"] + weights["bias"], 2, axis=1)
-        return update + tf.sigmoid(gate) * (edges.from_senders(states) - update)
+        return gated_mix(tf.nn.elu(hidden) @ weights["kernel"] + weights["bias"], states, edges.row_sender)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "hidden_units": self.hidden_units, "gate_bias": self.gate_bias}
+
+
+def gated_mix(gate_and_update: tf.Tensor, states: tf.Tensor, sender: tf.Tensor) -> tf.Tensor:
+    """`m * h_u + (1 - m) * u`, for `[b_M + W_M c; u]`, `[rows, 2 units]`, and the index of each row's sender.
+
+    The gradient is written out: a loop keeps what it uses, and here that is two tensors of rows, not six.
+    """
+
+    @tf.custom_gradient
+    def mix(gate_and_update: tf.Tensor, states: tf.Tensor) -> Any:
+        gate, update = tf.split(gate_and_update, 2, axis=1)
+        gate = tf.sigmoid(gate)
+        num_states = states.shape[0] if states.shape[0] is not None else tf.shape(states)[0]
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            to_sent = upstream * gate
+            to_update = upstream - to_sent
+            to_gate = to_update * gate * (tf.gather(states, sender) - update)
+            to_states = tf.math.unsorted_segment_sum(to_sent, sender, num_states)
+            return tf.concat([to_gate, to_update], axis=1), to_states
+
+        return update + gate * (tf.gather(states, sender) - update), gradient
+
+    return mix(gate_and_update, states)
 
 
 def by_relation_matrix(rows: tf.Tensor, sizes: list[Any], kernel: tf.Tensor) -> tf.Tensor:

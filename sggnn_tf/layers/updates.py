@@ -104,9 +104,9 @@ class _Cell(Update):
             weights["gate"], weights["candidate"] = mask * weights["gate"], mask * weights["candidate"]
         return weights
 
-    def gates(self, summary: tf.Tensor, state: tf.Tensor, weights: Weights) -> list[tf.Tensor]:
-        """The linear parts of the gates."""
-        return tf.split(self._linear(summary, state, "gate", weights), self.num_gates, axis=1)
+    def gates(self, summary: tf.Tensor, state: tf.Tensor, weights: Weights) -> tf.Tensor:
+        """The linear parts of all gates, side by side."""
+        return self._linear(summary, state, "gate", weights)
 
     def candidate(self, summary: tf.Tensor, state: tf.Tensor, weights: Weights) -> tf.Tensor:
         """The candidate state, of inputs that were reset already."""
@@ -146,7 +146,7 @@ class GRUUpdate(_Cell):
     num_gates = 2
 
     def next_state(self, state: tf.Tensor, summary: tf.Tensor, step: Any, weights: Weights) -> tf.Tensor:
-        reset, update = (tf.sigmoid(gate) for gate in self.gates(summary, state, weights))
+        reset, update = tf.split(tf.sigmoid(self.gates(summary, state, weights)), 2, axis=1)
         candidate = self.candidate(summary, state * reset, weights)
         return state + update * (candidate - state)
 
@@ -177,13 +177,10 @@ class SymmetricGRUUpdate(_Cell):
         return [0.0, 0.0, self.neighbour_bias, 0.0, 0.0]
 
     def next_state(self, state: tf.Tensor, summary: tf.Tensor, step: Any, weights: Weights) -> tf.Tensor:
-        reset_state, reset_summary, *mix = self.gates(summary, state, weights)
-        candidate = self.candidate(summary * tf.sigmoid(reset_summary), state * tf.sigmoid(reset_state), weights)
-        # The softmax of three, written out: tf.nn.softmax over a new axis does not compile in a loop's gradient.
-        largest = tf.stop_gradient(tf.maximum(tf.maximum(mix[0], mix[1]), mix[2]))
-        of_summary, of_state, of_candidate = (tf.exp(gate - largest) for gate in mix)
-        mixed = of_summary * summary + of_state * state + of_candidate * candidate
-        return mixed / (of_summary + of_state + of_candidate)
+        resets, shares = tf.split(self.gates(summary, state, weights), [2 * self.units, 3 * self.units], axis=1)
+        kept_summary, kept_state = after_reset(resets, summary, state)
+        candidate = self.candidate(kept_summary, kept_state, weights)
+        return mixed_by_softmax(shares, summary, state, candidate)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "neighbour_bias": self.neighbour_bias}
@@ -222,6 +219,40 @@ class DenseUpdate(Update):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "activation": keras.activations.serialize(self.activation)}
+
+
+@tf.custom_gradient
+def after_reset(resets: tf.Tensor, summary: tf.Tensor, state: tf.Tensor) -> Any:
+    """Summary and state times the sigmoids of their resets; `resets` is `[r_h; r_x]`, `[nodes, 2 units]`.
+
+    Here and in `mixed_by_softmax` the gradient is written out: a loop keeps what it uses, and this is less.
+    """
+    of_state, of_summary = tf.split(tf.sigmoid(resets), 2, axis=1)
+
+    def gradient(to_summary: tf.Tensor, to_state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        to_summary, to_state = to_summary * of_summary, to_state * of_state
+        to_resets = [to_state * state * (1.0 - of_state), to_summary * summary * (1.0 - of_summary)]
+        return tf.concat(to_resets, axis=1), to_summary, to_state
+
+    return (summary * of_summary, state * of_state), gradient
+
+
+@tf.custom_gradient
+def mixed_by_softmax(shares: tf.Tensor, summary: tf.Tensor, state: tf.Tensor, candidate: tf.Tensor) -> Any:
+    """The three mixed, each unit by a softmax; `shares` is `[z_x; z_h; z_u]`, `[nodes, 3 units]`."""
+    shares = tf.split(shares, 3, axis=1)
+    largest = tf.maximum(tf.maximum(*shares[:2]), shares[2])
+    of_summary, of_state, of_candidate = (tf.exp(share - largest) for share in shares)
+    total = of_summary + of_state + of_candidate
+    of_summary, of_state, of_candidate = of_summary / total, of_state / total, of_candidate / total
+    mixed = of_summary * summary + of_state * state + of_candidate * candidate
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        to_each = [upstream * of_summary, upstream * of_state, upstream * of_candidate]
+        to_shares = [to * (each - mixed) for to, each in zip(to_each, (summary, state, candidate), strict=True)]
+        return tf.concat(to_shares, axis=1), *to_each
+
+    return mixed, gradient
 
 
 def step_seed(generator: keras.random.SeedGenerator) -> tf.Tensor:

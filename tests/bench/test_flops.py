@@ -60,4 +60,11 @@ def test_the_cheapest_form_is_that_of_the_cost_model(hidden, printed):
 
 def test_folding_is_not_counted_where_it_does_not_pay():
     size = Size(1000, 500, 7)  # Fewer edges than nodes.
-    assert least_flops("sggnn-rv-gat", size, 150) == sum(p.flops for p in products("sggnn-rv-gat", size, 150))
+    unfolded = sum(product.flops for product in products("sggnn-rv-gat", size, 150, {"num_heads": 3}))
+    assert least_flops("sggnn-rv-gat", size, 150) == unfolded
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3])
+def test_heads_change_the_work(heads):
+    total, size = counted("sggnn-rv-gat", {"num_heads": heads})
+    assert sum(product.flops for product in products("sggnn-rv-gat", size, UNITS, {"num_heads": heads})) == total

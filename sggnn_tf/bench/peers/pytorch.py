@@ -34,7 +34,9 @@ class Step(nn.Module):
         shape = (len(messages), self.heads, -1)
         scores = (queries.view(shape) * keys.view(shape)).sum(-1) / math.sqrt(messages.shape[1] / self.heads)
         index = receivers[:, None].expand_as(scores)
-        largest = scores.new_zeros(nodes, self.heads).scatter_reduce(0, index, scores.detach(), "amax", include_self=False)
+        largest = scores.new_zeros(nodes, self.heads).scatter_reduce(
+            0, index, scores.detach(), "amax", include_self=False
+        )
         weights = torch.exp(scores - largest[receivers])
         total = scores.new_zeros(nodes, self.heads).index_add(0, receivers, weights)
         weighted = messages.view(shape) * (weights / total[receivers])[:, :, None]
