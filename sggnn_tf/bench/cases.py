@@ -1,4 +1,4 @@
-"""What is timed: a model on a batch of a task, in training and in use."""
+"""What is timed: a model on a batch of a task, in training and in use, by this package or by another library."""
 
 from __future__ import annotations
 
@@ -9,15 +9,25 @@ from typing import Any, Literal, NamedTuple
 import tensorflow as tf
 
 from sggnn_tf import data, tasks, training
-from sggnn_tf.bench.flops import TRAINING, Size, least_flops, products
+from sggnn_tf.bench.flops import TRAINING, Product, Size, least_flops, products
+from sggnn_tf.bench.problem import Problem
 from sggnn_tf.models import MODELS
 from sggnn_tf.tfgnn_bridge import is_auxiliary
 
 Mode = Literal["train", "predict"]
+OURS = "sggnn_tf"
 
 
 class Case(NamedTuple):
-    """One thing to time."""
+    """One thing to time.
+
+    Attributes:
+      task, units, steps, batch_size: the problem.
+      model: a model of ours; of PyTorch "printed" or "split"; of PyG "rgcn", "rgat" or "ggnn"; of TF-GNN "mha-gru".
+      jit: whether it is compiled: by XLA, or by `torch.compile`.
+      mode: a training step, or a forward pass.
+      library: "sggnn_tf", "pytorch", "pyg" or "tfgnn-keras2".
+    """
 
     task: str
     model: str
@@ -26,11 +36,7 @@ class Case(NamedTuple):
     batch_size: int
     jit: bool
     mode: Mode
-
-    @property
-    def name(self) -> str:
-        how = "xla" if self.jit else "plain"
-        return f"{self.task} {self.model} D={self.units} K={self.steps} batch={self.batch_size} {how} {self.mode}"
+    library: str = OURS
 
 
 class Made(NamedTuple):
@@ -38,10 +44,11 @@ class Made(NamedTuple):
 
     Attributes:
       action: runs it once.
-      graphs, size: what it works on, without padding.
+      size, graphs: what it works on, without padding.
       padding: real over padded edges.
       flops: the operations of the cheapest form that is known, of all steps.
       computed: those of the form that is computed.
+      products: the matrix products of a step.
     """
 
     action: Callable[[], object]
@@ -50,6 +57,7 @@ class Made(NamedTuple):
     padding: float
     flops: int
     computed: int
+    products: Sequence[Product] = ()
 
 
 def grid(
@@ -61,37 +69,59 @@ def grid(
     jit: Sequence[bool] = (False, True),
     modes: Sequence[Mode] = ("train", "predict"),
 ) -> Iterator[Case]:
-    """All combinations."""
-    for values in itertools.product(task_names, models, units, steps, batch_sizes, jit, modes):
-        yield Case(*values)
+    """All combinations, of our models."""
+    for task, width, number, batch, model, flag, mode in itertools.product(
+        task_names, units, steps, batch_sizes, models, jit, modes
+    ):
+        yield Case(task, model, width, number, batch, flag, mode)
+
+
+PAPER = (("conditional_recall", 120, 11), ("tree_max", 150, 17))
+"""The paper's two problems: task, units, steps."""
 
 
 def quick() -> Iterator[Case]:
-    """The paper's sizes: every model in training as it is by default, ours in all ways."""
-    for task, units, steps in (("conditional_recall", 120, 11), ("tree_max", 150, 17)):
-        yield from grid([task], list(MODELS), [units], [steps], [20], jit=[False], modes=["train"])
-        yield Case(task, "sggnn-rv-gat", units, steps, 20, True, "train")
+    """The paper's sizes: every model in training on one task; ours on both, with and without XLA, and in use."""
+    for task, units, steps in PAPER:
+        yield from grid([task], ["sggnn-rv-gat"], [units], [steps], [20], modes=["train"])
         yield Case(task, "sggnn-rv-gat", units, steps, 20, False, "predict")
+    others = [model for model in MODELS if model != "sggnn-rv-gat"]
+    yield from grid([task], others, [units], [steps], [20], jit=[False], modes=["train"])
+
+
+def peers() -> Iterator[Case]:
+    """The paper's sizes by all libraries; RGAT at five steps, as PyG's gathers a matrix for each edge."""
+    for task, units, steps in PAPER:
+        for jit in (False, True):
+            yield Case(task, "sggnn-rv-gat", units, steps, 20, jit, "train")
+            for form in ("printed", "split"):
+                yield Case(task, form, units, steps, 20, jit, "train", "pytorch")
+        yield Case(task, "mha-gru", units, steps, 20, False, "train", "tfgnn-keras2")
+        for model, number in (("rgcn", steps), ("ggnn", steps), ("rgat", 5)):
+            yield Case(task, model, units, number, 20, False, "train", "pyg")
+            for jit in (False, True):
+                yield Case(task, model, units, number, 20, jit, "train")
 
 
 def make(case: Case) -> Made:
     """Builds the model and the batch of a case."""
     config = training.for_task(
         case.task,
-        case.model,
+        case.model if case.library == OURS else "sggnn-rv-gat",
         units=case.units,
         steps=case.steps,
         batch_size=case.batch_size,
         jit=case.jit,
     )
-    task = tasks.make(case.task)
-    examples = data.generate(task)["train"]
+    examples = data.generate(tasks.make(case.task))["train"]
     batches = training.make_batches(config, {"train": examples})["train"]
+    places = batches.order(0)[: case.batch_size]
+    if case.library != OURS:
+        return _make_peer(case, Problem.of_batch(config, examples, places), len(places))
     model = training.make_model(config, examples.schema)
     dataset = batches.dataset()
     model.build_for_data(dataset)
     batch = next(iter(dataset))
-    places = batches.order(0)[: case.batch_size]
     sizes = examples.sizes[places].sum(axis=0)
     names = examples.sets.names
     real = {name: int(sizes[place]) for place, name in enumerate(names) if not is_auxiliary(name)}
@@ -103,14 +133,25 @@ def make(case: Case) -> Made:
     )
     padded = sum(batch[0].edge_sets[name].total_size.numpy() for name in relations)
     times = case.steps * (TRAINING if case.mode == "train" else 1)
+    of_a_step = products(case.model, size, case.units, config.switches)
     return Made(
         _action(model, batch, case),
         len(places),
         size,
         size.edges / int(padded),
         times * least_flops(case.model, size, case.units, config.switches),
-        times * sum(product.flops for product in products(case.model, size, case.units, config.switches)),
+        times * sum(product.flops for product in of_a_step),
+        of_a_step,
     )
+
+
+def _make_peer(case: Case, problem: Problem, graphs: int) -> Made:
+    from sggnn_tf.bench import peers as libraries  # They need the extra `bench`.
+
+    action, flops = libraries.make(case.library, case.model, problem, case.mode, case.jit)
+    size = Size(len(problem.values), len(problem.senders), problem.num_relations)
+    flops *= TRAINING if case.mode == "train" else 1
+    return Made(action, graphs, size, 1.0, flops, flops)
 
 
 def _action(model: Any, batch: Any, case: Case) -> Callable[[], object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class Problem:
     label_smoothing: float
 
     @classmethod
-    def of_batch(cls, config: Config, examples: Examples, places: Sequence[int]) -> Problem:
+    def of_batch(cls, config: Config, examples: Examples, places: Iterable[int]) -> Problem:
         """The graphs at these places, one beside the other: of one node set with one categorical feature."""
         schema = examples.schema
         (node_set,) = (name for name in schema.node_sets if not is_auxiliary(name))

@@ -13,32 +13,31 @@ from sggnn_tf.bench.flops import Product
 
 
 class Times(NamedTuple):
-    """Seconds: the median, the spread (half of what the middle half spans), and the first call less the median."""
+    """Seconds: the median, and the spread (half of what the middle half spans)."""
 
     median: float
     spread: float
-    first: float
 
 
-def in_turn(actions: Mapping[Any, Callable[[], object]], repetitions: int) -> dict[Any, Times]:
-    """The time of each action, each called once before (which traces and compiles), then all in turn."""
-    first = {name: seconds(action) for name, action in actions.items()}
-    taken: dict[Any, list[float]] = {name: [] for name in actions}
+def in_turn(timed: Mapping[Any, Callable[[], float]], repetitions: int) -> dict[Any, Times]:
+    """Calls functions that tell how long they took, one after the other, again and again."""
+    taken: dict[Any, list[float]] = {name: [] for name in timed}
     for _ in range(repetitions):
-        for name, action in actions.items():
-            taken[name].append(seconds(action))
+        for name, function in timed.items():
+            taken[name].append(function())
     found = {}
     for name, values in taken.items():
         low, median, high = np.percentile(values, [25, 50, 75])
-        found[name] = Times(float(median), float(high - low) / 2, max(0.0, first[name] - float(median)))
+        found[name] = Times(float(median), float(high - low) / 2)
     return found
 
 
-def seconds(action: Callable[[], object]) -> float:
-    """The time of one call."""
+def seconds(action: Callable[[], object], times: int = 1) -> float:
+    """The time of a call, in the mean of several."""
     start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
+    for _ in range(times):
+        action()
+    return (time.perf_counter() - start) / times
 
 
 def product_action(product: Product, together: int = 8) -> Callable[[], object]:
@@ -47,7 +46,7 @@ def product_action(product: Product, together: int = 8) -> Callable[[], object]:
     left = random.normal([product.rows, product.inner])
     right = random.normal([product.inner, product.columns])
 
-    @tf.function(autograph=False, reduce_retracing=True)
+    @tf.function(autograph=False)
     def run(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
         total = tf.zeros([])
         for _ in range(together):
@@ -55,7 +54,8 @@ def product_action(product: Product, together: int = 8) -> Callable[[], object]:
                 total = total + (tf.identity(left) @ right)[0, 0]
         return total
 
-    return lambda: run(left, right).numpy()
+    traced = run.get_concrete_function(left, right)
+    return lambda: traced(left, right).numpy()
 
 
 def gemm_rate(times: Mapping[Product, Times], together: int = 8) -> float:

@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
 from sggnn_tf.bench.problem import Problem
 
@@ -88,14 +90,14 @@ class Split(Step):
 class Model(nn.Module):
     """Embedding, projection, the same step several times, and a linear head at the nodes that are asked."""
 
-    def __init__(self, problem: Problem, step: nn.Module, dropout: float) -> None:
+    def __init__(self, problem: Problem, step: Any, steps: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(problem.num_values, problem.embedding_units)
         self.projection = nn.Linear(problem.embedding_units, problem.units, bias=False)
         self.step = step
         self.head = nn.Linear(problem.units, problem.classes)
-        self.steps = problem.steps
-        self.dropout = dropout
+        self.steps = steps
+        self.dropout = problem.dropout
 
     def forward(self, values: Any, edges: tuple[Any, Any, Any], asked: Any) -> Any:
         states = self.projection(self.embedding(values))
@@ -108,35 +110,34 @@ class Model(nn.Module):
 FORMS = {"printed": Printed, "split": Split}
 
 
-def make(problem: Problem, form: str, mode: str, compiled: str | None = None) -> Callable[[], object]:
-    """One training step or forward pass.
+def make(problem: Problem, form: str, mode: str, compiled: bool) -> tuple[Callable[[], object], int]:
+    """One training step or forward pass, and its operations in matrix products, forward.
 
-    Args:
-      problem: what to learn.
-      form: "printed" or "split".
-      mode: "train" or "predict".
-      compiled: what is compiled: "step", one of the steps; "model", all of them together; or `None`.
+    What is compiled is a step of the model: all of them in one take minutes to compile, and are no faster.
     """
     torch.manual_seed(0)
-    step: Any = FORMS[form](problem)
-    if compiled == "step":
-        step = torch.compile(step, dynamic=False)
-    model: Any = Model(problem, step, problem.dropout)
-    if compiled == "model":
-        model = torch.compile(model, dynamic=False)
-    return action(model, problem, mode)
+    step = FORMS[form](problem)
+    work = flops(Model(problem, step, problem.steps), problem)
+    model = Model(problem, torch.compile(step, dynamic=False) if compiled else step, problem.steps)
+    return action(model, problem, mode), work
 
 
-def action(model: Any, problem: Problem, mode: str) -> Callable[[], object]:
-    """A training step, the optimizer's included, or a forward pass, of a model called as `Model` is."""
-    values, asked, labels = (torch.from_numpy(x).long() for x in (problem.values, problem.asked, problem.labels))
-    edges = tuple(torch.from_numpy(x).long() for x in (problem.senders, problem.receivers, problem.relation))
+def flops(model: nn.Module, problem: Problem) -> int:
+    """The operations of a forward pass in matrix products, as PyTorch counts them."""
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(*_tensors(problem)[0])
+    return counter.get_total_flops()
+
+
+def action(model: nn.Module, problem: Problem, mode: str) -> Callable[[], object]:
+    """A training step, the optimizer's included, or a forward pass."""
+    inputs, labels = _tensors(problem)
     if mode == "predict":
         model.eval()
 
         def predict() -> object:
             with torch.inference_mode():
-                return model(values, edges, asked).sum().item()
+                return model(*inputs).sum().item()
 
         return predict
     optimizer = torch.optim.Adam(model.parameters(), lr=problem.learning_rate, fused=True)
@@ -145,7 +146,7 @@ def action(model: Any, problem: Problem, mode: str) -> Callable[[], object]:
 
     def train() -> object:
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_function(model(values, edges, asked), labels)
+        loss = loss_function(model(*inputs), labels)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), problem.clip_norm)
         optimizer.step()
@@ -154,6 +155,17 @@ def action(model: Any, problem: Problem, mode: str) -> Callable[[], object]:
     return train
 
 
-def use_threads(count: int) -> None:
-    """As many threads as TensorFlow has."""
-    torch.set_num_threads(count)
+def _tensors(problem: Problem) -> tuple[tuple[Any, ...], Any]:
+    """What a model is called with, and the right answers."""
+    values, asked, labels, *edges = (
+        torch.from_numpy(np.ascontiguousarray(array)).long()
+        for array in (
+            problem.values,
+            problem.asked,
+            problem.labels,
+            problem.senders,
+            problem.receivers,
+            problem.relation,
+        )
+    )
+    return (values, tuple(edges), asked), labels
