@@ -69,7 +69,7 @@ def test_a_row_says_what_was_timed_and_how_fast_it_was(result):
     np.testing.assert_allclose(train["of_gemm"], train["gflops"] / train["gemm_gflops"])
     np.testing.assert_allclose(train["gflop"], 3 * predict["gflop"])
     assert train["padding"] == 1
-    assert train["peak_mib"] > 0
+    assert train["peak_mib"] >= 0
 
 
 def test_the_command_writes_figures_and_a_picture(tmp_path, monkeypatch, result):
