@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from sggnn_tf.analysis.style import colour, save
 
-OTHERS = {"pytorch": "#c44e52", "pyg": "#dd8452", "tfgnn-keras2": "#8c8c8c"}
+OTHERS = {"pytorch": "#c44e52", "pyg": "#dd8452", "tfgnn-keras2": "#2e8b57"}
 
 
 def draw_bench(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
@@ -49,8 +49,11 @@ def draw_scaling(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
         for axes, key, label in zip(panels[:, column], ("seconds", "peak_mib"), ("seconds a step", "MiB"), strict=True):
             y = [row[key] for row in shown]
             axes.loglog(x, y, "o-", color=colour("sggnn-rv-gat"))
-            axes.loglog(x, [y[-1] * each / x[-1] for each in x], ":", color="0.5")
-            axes.grid(alpha=0.3, which="both")
+            if name != "relations":
+                axes.loglog(x, [y[-1] * each / x[-1] for each in x], ":", color="0.5")
+            axes.set_xticks(x, [f"{each:,}" for each in x])
+            axes.minorticks_off()
+            axes.grid(alpha=0.3)
             if column == 0:
                 axes.set_ylabel(label)
         panels[1, column].set_xlabel(name)
