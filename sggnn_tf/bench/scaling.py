@@ -25,7 +25,6 @@ class Point(NamedTuple):
     steps: int = 8
     units: int = 64
     recompute: bool = False
-    jit: bool = False
 
 
 AXES: dict[str, tuple[int, ...]] = {
@@ -92,7 +91,7 @@ def make(point: Point) -> Callable[[], object]:
         optimizer.apply(tape.gradient(loss, variables), variables)
         return loss
 
-    function = tf.function(train, autograph=False, jit_compile=point.jit)
+    function = tf.function(train, autograph=False)
     return lambda: function(tensors).numpy()
 
 
@@ -107,10 +106,3 @@ def random_graph(point: Point) -> Any:
         adjacency = tfgnn.Adjacency.from_indices(("node", tf.constant(ends[0])), ("node", tf.constant(ends[1])))
         edge_sets[f"relation_{relation:03}"] = tfgnn.EdgeSet.from_fields(sizes=[count], adjacency=adjacency)
     return tfgnn.GraphTensor.from_pieces(node_sets={"node": nodes}, edge_sets=edge_sets)
-
-
-def slope(rows: list[dict[str, Any]], axis: str, of: str) -> float:
-    """The slope of the last part of a log-log curve: 1 is linear."""
-    ends = sorted((row[axis], row[of]) for row in rows if row["axis"] == axis)[-2:]
-    (x0, y0), (x1, y1) = ends
-    return float(np.log(y1 / y0) / np.log(x1 / x0))

@@ -116,12 +116,6 @@ def test_the_points_change_one_quantity_at_a_time():
         assert axis == "million edges" or changed <= {axis}
 
 
-def test_a_slope_of_one_is_linear():
-    rows = [{"axis": "edges", "edges": x, "seconds": 5.0 * x, "peak_mib": x**2} for x in (1, 10, 100)]
-    assert scaling.slope(rows, "edges", "seconds") == pytest.approx(1)
-    assert scaling.slope(rows, "edges", "peak_mib") == pytest.approx(2)
-
-
 def test_the_scaling_command_draws(tmp_path, monkeypatch):
     rows = [
         {"axis": axis, **point._asdict(), "seconds": 1.0, "spread": 0.1, "compile_seconds": 1.0, "peak_mib": 10.0}
