@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sggnn_tf.layers.aggregations import FOLDED_HEADS
-from sggnn_tf.layers.incoming_edges import MANY_RELATIONS
+from sggnn_tf.layers.aggregations import is_folded
 from sggnn_tf.models import registry
 
 
@@ -97,6 +96,6 @@ def least_flops(model: str, size: Size, units: int, switches: Mapping[str, Any] 
 def _attention(size: Size, units: int, switches: Mapping[str, Any]) -> list[Product]:
     """The products of attention as it is computed: with folded keys, or with keys by edge."""
     heads = switches.get("num_heads", 2)
-    if heads <= FOLDED_HEADS and size.relations <= MANY_RELATIONS:
+    if is_folded(heads, size.relations):
         return [Product(size.nodes, units, heads * (units + size.relations))]
     return [Product(size.nodes, units, units), Product(size.edges, units, units)]

@@ -102,7 +102,7 @@ class Attention(Aggregation):
         query = tensor(self.query_kernel, dtype) / math.sqrt(units / self.num_heads)
         key = tensor(self.key_kernel, dtype)
         of_relations = relation_vectors @ tensor(self.relation_kernel, dtype)
-        if self._is_folded(edges):
+        if is_folded(self.num_heads, len(edges.relations)):
             query, key, of_relations = (by_head(each, self.num_heads) for each in (query, key, of_relations))
             folded = tf.einsum("ihd,jhd->ihj", query, key)
             by_relation = tf.einsum("ihd,rhd->irh", query, of_relations)
@@ -116,7 +116,7 @@ class Attention(Aggregation):
 
     def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
         messages, queries = edges.at_edges(rows), state @ weights["query"]
-        if self._is_folded(edges):
+        if is_folded(self.num_heads, len(edges.relations)):
             split = [self.num_heads * rows.shape[1], self.num_heads * len(edges.relations)]
             queries, by_relation = tf.split(queries, split, axis=1)
             by_relation = tf.reshape(by_relation, [-1, self.num_heads])
@@ -128,9 +128,6 @@ class Attention(Aggregation):
         values = edges.at_edges(rows @ weights["value"]) if self.value_projection else messages
         return softmax_sum(scores, values, edges)
 
-    def _is_folded(self, edges: IncomingEdges) -> bool:
-        return self.num_heads <= FOLDED_HEADS and len(edges.relations) <= MANY_RELATIONS
-
     def get_config(self) -> dict[str, Any]:
         config = {"num_heads": self.num_heads, "value_projection": self.value_projection}
         return {**super().get_config(), **config}
@@ -140,6 +137,11 @@ def check_heads(units: int, num_heads: int, reader: str) -> None:
     """Refuses a width that the heads cannot share."""
     if num_heads < 1 or units % num_heads:
         raise ValueError(f"{reader}: a width of {units} cannot be divided among {num_heads} heads.")
+
+
+def is_folded(num_heads: int, num_relations: int) -> bool:
+    """Whether keys are folded into queries: where that saves more than it costs."""
+    return num_heads <= FOLDED_HEADS and num_relations <= MANY_RELATIONS
 
 
 def by_head(values: tf.Tensor, num_heads: int) -> tf.Tensor:
