@@ -62,7 +62,7 @@ def draw(axes: Axes, graph: Graph, schema: Any, positions: np.ndarray, hops: np.
     (node_set,) = (name for name in schema.node_sets if not is_auxiliary(name))
     (readout,) = (name for name in schema.edge_sets if is_auxiliary(name))
     asked = np.asarray(graph.edges[readout][0])
-    values, labels = _texts(graph, schema, node_set), _texts(graph, schema, schema.edge_sets[readout].target)
+    values, labels = node_texts(graph, schema, node_set), node_texts(graph, schema, schema.edge_sets[readout].target)
     is_single = len(asked) == 1
     colours = dict.fromkeys(range(len(values)), PLAIN)
     if is_single:
@@ -139,7 +139,7 @@ def _holder(graph: Graph, asked: int, label: str, values: Sequence[str], hops: i
     return next(node for node in sorted(ring) if values[node] == label)
 
 
-def _texts(graph: Graph, schema: Any, set_name: str) -> list[str]:
+def node_texts(graph: Graph, schema: Any, set_name: str) -> list[str]:
     """The values of the first feature of a node set, as text."""
     features: Any = graph.nodes[set_name]
     name, values = next(iter(features.items()))

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from sggnn_tf.cli import bench, check, dataset, experiments, serving, train
+from sggnn_tf.cli import bench, check, dataset, experiments, reach, serving, train
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_show_locals=False)
 for command in (
@@ -20,6 +20,7 @@ for command in (
     experiments.tables,
     experiments.search,
     experiments.report,
+    reach.reach,
     serving.export,
     serving.verify,
     serving.serve,

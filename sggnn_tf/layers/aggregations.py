@@ -35,6 +35,10 @@ class Aggregation(keras.layers.Layer, abc.ABC):
     def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
         """Returns what each node reads, `[nodes, units]`, of the messages by row; `state` is the nodes' own."""
 
+    @abc.abstractmethod
+    def edge_weights(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        """Returns how much each edge counts in what its receiver reads, `[edges, heads]`: for people to look at."""
+
     def get_build_config(self) -> dict[str, Any] | None:
         return None
 
@@ -50,6 +54,9 @@ class Sum(Aggregation):
     def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
         return edges.sum_to_receivers(edges.at_edges(rows))
 
+    def edge_weights(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        return tf.ones([tf.shape(edges.receiver)[0], 1], rows.dtype)
+
 
 @keras.saving.register_keras_serializable("sggnn_tf")
 class Mean(Aggregation):
@@ -60,6 +67,9 @@ class Mean(Aggregation):
 
     def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
         return edges.sum_to_receivers(edges.at_edges(rows)) * weights["per_edge"]
+
+    def edge_weights(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        return edges.from_receivers(weights["per_edge"])
 
 
 @keras.saving.register_keras_serializable("sggnn_tf")
@@ -115,18 +125,23 @@ class Attention(Aggregation):
         return weights
 
     def summary(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
-        messages, queries = edges.at_edges(rows), state @ weights["query"]
+        values = rows @ weights["value"] if self.value_projection else rows
+        return softmax_sum(self._scores(rows, state, edges, weights), edges.at_edges(values), edges)
+
+    def edge_weights(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        return softmax_by_receiver(self._scores(rows, state, edges, weights), edges)
+
+    def _scores(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        queries = state @ weights["query"]
         if is_folded(self.num_heads, len(edges.relations)):
             split = [self.num_heads * rows.shape[1], self.num_heads * len(edges.relations)]
             queries, by_relation = tf.split(queries, split, axis=1)
             by_relation = tf.reshape(by_relation, [-1, self.num_heads])
-            scores = folded_scores(queries, messages, edges) + take(by_relation, edges.receiver_and_relation)
-        else:
-            keys = rows @ weights["key"] + edges.from_relations(weights["relation"])
-            products = edges.from_receivers(queries) * edges.at_edges(keys)
-            scores = tf.reduce_sum(by_head(products, self.num_heads), axis=-1)
-        values = edges.at_edges(rows @ weights["value"]) if self.value_projection else messages
-        return softmax_sum(scores, values, edges)
+            by_edge = take(by_relation, edges.receiver_and_relation)
+            return folded_scores(queries, edges.at_edges(rows), edges) + by_edge
+        keys = rows @ weights["key"] + edges.from_relations(weights["relation"])
+        products = edges.from_receivers(queries) * edges.at_edges(keys)
+        return tf.reduce_sum(by_head(products, self.num_heads), axis=-1)
 
     def get_config(self) -> dict[str, Any]:
         config = {"num_heads": self.num_heads, "value_projection": self.value_projection}
@@ -172,6 +187,12 @@ def folded_scores(queries: tf.Tensor, messages: tf.Tensor, edges: IncomingEdges)
     return dot(queries, messages)
 
 
+def softmax_by_receiver(scores: tf.Tensor, edges: IncomingEdges) -> tf.Tensor:
+    """The softmax of scores by edge, `[edges, heads]`, over the edges of each receiver."""
+    weight = tf.exp(scores - edges.from_receivers(edges.max_to_receivers(scores)))
+    return weight / edges.from_receivers(edges.sum_to_receivers(weight))
+
+
 def softmax_sum(scores: tf.Tensor, values: tf.Tensor, edges: IncomingEdges) -> tf.Tensor:
     """The sum of values by edge, weighted by the softmax of `scores`, `[edges, heads]`, over each node's edges.
 
@@ -184,8 +205,7 @@ def softmax_sum(scores: tf.Tensor, values: tf.Tensor, edges: IncomingEdges) -> t
 
     @tf.custom_gradient
     def attend(scores: tf.Tensor, values: tf.Tensor) -> Any:
-        weight = tf.exp(scores - edges.from_receivers(edges.max_to_receivers(scores)))
-        weight = weight / edges.from_receivers(edges.sum_to_receivers(weight))
+        weight = softmax_by_receiver(scores, edges)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             upstream = edges.from_receivers(tf.convert_to_tensor(upstream))  # After a gather, it comes as slices.

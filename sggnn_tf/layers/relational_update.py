@@ -58,6 +58,10 @@ class SteppedNodeSetUpdate(GraphLayer, abc.ABC):
     def step(self, states: States, node_set_name: str, step: Any, prepared: Prepared) -> tf.Tensor:
         """Returns the new state of the node set, given the states of all."""
 
+    @abc.abstractmethod
+    def edge_weights(self, states: States, node_set_name: str, prepared: Prepared) -> tf.Tensor:
+        """Returns how much each edge counts in the step from these states, `[edges, heads]`, relation by relation."""
+
     def call(self, graph: Any, node_set_name: str, training: bool | None = None) -> Any:
         prepared = self.prepare(graph, node_set_name, bool(training))
         return self.step(self.states(graph, node_set_name), node_set_name, 0, prepared)
@@ -170,6 +174,11 @@ class RelationalNodeSetUpdate(SteppedNodeSetUpdate):
         rows = self.message.rows(edges.stacked(states), edges, weights["message"])
         summary = self.aggregation.summary(rows, state, edges, weights["aggregation"])
         return self.update.next_state(state, summary, step, weights["update"])
+
+    def edge_weights(self, states: States, node_set_name: str, prepared: Prepared) -> tf.Tensor:
+        edges, weights = prepared
+        rows = self.message.rows(edges.stacked(states), edges, weights["message"])
+        return self.aggregation.edge_weights(rows, states[node_set_name], edges, weights["aggregation"])
 
     def get_config(self) -> dict[str, Any]:
         config = {"message": self.message, "aggregation": self.aggregation, "update": self.update}

@@ -86,6 +86,27 @@ class Repeat(GraphLayer):
             }
         )
 
+    def edge_weights(self, graph: Any) -> list[dict[str, tf.Tensor]]:
+        """How much each edge counts in what its receiver reads, in each of the steps: for people to look at.
+
+        Returns:
+          For each step, by the name of each edge set, `[edges, heads]`: the weights of the attention; without
+          attention, what the edge is multiplied by.
+        """
+        check_merged(graph, self.name)
+        states, found = self._states(graph), []
+        for number in range(self.steps):
+            layers = dict(self.updates[0 if self.shared else number].node_set_updates)
+            prepared = {name: layer.prepare(graph, name, training=False) for name, layer in layers.items()}
+            by_relation: dict[str, tf.Tensor] = {}
+            for name, layer in layers.items():
+                weights = layer.edge_weights(states, name, prepared[name])
+                parts = tf.split(weights, prepared[name].edges.edge_sizes)
+                by_relation |= dict(zip(layer.relations, parts, strict=True))
+            found.append(by_relation)
+            states = states | {name: layer.step(states, name, number, prepared[name]) for name, layer in layers.items()}
+        return found
+
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),

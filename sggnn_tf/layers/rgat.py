@@ -9,7 +9,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from sggnn_tf.layers.aggregations import by_head, check_heads, softmax_sum, weighted_mean
+from sggnn_tf.layers.aggregations import by_head, check_heads, softmax_by_receiver, softmax_sum, weighted_mean
 from sggnn_tf.layers.initializers import RelationMatrices, tensor
 from sggnn_tf.layers.messages import by_relation_matrix
 from sggnn_tf.layers.relational_update import Prepared, States, SteppedNodeSetUpdate
@@ -94,15 +94,28 @@ class RGATNodeSetUpdate(SteppedNodeSetUpdate):
         return Prepared(self._edges(graph, node_set_name), {"rgat": weights})
 
     def step(self, states: States, node_set_name: str, step: Any, prepared: Prepared) -> tf.Tensor:
+        scores, values = self._scores_and_values(states, node_set_name, prepared)
+        normalised_sum = softmax_sum if self.normaliser == "softmax" else weighted_mean
+        result = self.activation(normalised_sum(scores, values, prepared.edges))
+        return step_dropout(result, self.dropout, step, prepared.weights["rgat"].get("seed"))
+
+    def edge_weights(self, states: States, node_set_name: str, prepared: Prepared) -> tf.Tensor:
+        scores, _ = self._scores_and_values(states, node_set_name, prepared)
+        if self.normaliser == "softmax":
+            return softmax_by_receiver(scores, prepared.edges)
+        total = prepared.edges.from_receivers(prepared.edges.sum_to_receivers(scores))
+        return tf.math.divide_no_nan(scores, total)
+
+    def _scores_and_values(
+        self, states: States, node_set_name: str, prepared: Prepared
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         edges, weights = prepared.edges, prepared.weights["rgat"]
         senders = edges.from_senders(edges.stacked(states))
         keys, values = tf.split(by_relation_matrix(senders, edges.row_sizes, weights["key_value"]), 2, axis=1)
         receivers = edges.from_receivers(states[node_set_name])
         queries = by_relation_matrix(receivers, edges.edge_sizes, weights["query"])
         scores = tf.reduce_sum(by_head(queries * edges.at_edges(keys), self.num_heads), axis=-1)
-        normalised_sum = softmax_sum if self.normaliser == "softmax" else weighted_mean
-        result = self.activation(normalised_sum(scores, edges.at_edges(values), edges))
-        return step_dropout(result, self.dropout, step, weights.get("seed"))
+        return scores, edges.at_edges(values)
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -104,6 +104,11 @@ class RelationalModel(GraphModel):
             dtype="float64" if policy.name == "float64" else "float32",  # Scores are not worth rounding.
         )
 
+    @property
+    def label(self) -> str:
+        """What is predicted, and so where it is read."""
+        return self.settings["label"]
+
     def build(self, graph_spec: Any = None) -> None:
         """Creates all weights. Graphs to come need neither the label nor what is ignored."""
         if isinstance(graph_spec, tfgnn.GraphSchema):

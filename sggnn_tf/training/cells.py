@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sggnn_tf.files import write_whole
 from sggnn_tf.training.config import Config, for_task
-from sggnn_tf.training.run import train
+from sggnn_tf.training.run import RunInUseError, train
 
 
 class Cell(NamedTuple):
@@ -35,6 +35,8 @@ def run_cells(
 ) -> None:
     """Runs the cells that have no result yet; one that was interrupted goes on.
 
+    Several processes can run the same cells: each takes one that no other has taken.
+
     Args:
       cells: the cells, in the order in which to run them.
       folder: where results are.
@@ -47,7 +49,10 @@ def run_cells(
         if path.exists():
             _check_same(path, config)
             continue
-        result = train(config, workdir / cell.task / cell.model / path.stem, resume=True, callbacks=callbacks(cell))
+        try:
+            result = train(config, workdir / cell.task / cell.model / path.stem, resume=True, callbacks=callbacks(cell))
+        except RunInUseError:  # Another process has taken this cell.
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(result, indent=1) + "\n")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +36,8 @@ class Config:
       min_epochs: the number of epochs before early stopping begins to count.
       batch_size: the number of graphs of a batch.
       learning_rate: of Adam.
+      schedule: `constant`, or `cosine`: the learning rate falls with each epoch, to almost nothing in the last one.
+      warmup: the number of epochs in which the learning rate rises to its value.
       clip_norm: gradients are scaled down to this global norm.
       label_smoothing: see `SmoothedCrossentropy`.
       loss: `items`, the mean over all questions; or `graphs`, the sum over the questions of a graph, in the mean over
@@ -43,6 +46,7 @@ class Config:
       precision: the Keras policy, such as `mixed_bfloat16`.
       accumulate: the number of batches whose gradients are summed up to one step of the optimizer.
       devices: the number of devices that share each batch; see `training.devices`.
+      start_from: the folder of a finished run whose weights are the initial ones. The number of steps may differ.
     """
 
     task: str | None = None
@@ -62,6 +66,8 @@ class Config:
     min_epochs: int = 0
     batch_size: int = 20
     learning_rate: float = 1e-3
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup: int = 0
     clip_norm: float = 3.0
     label_smoothing: float = 0.1
     loss: Literal["items", "graphs"] = "items"
@@ -69,6 +75,7 @@ class Config:
     precision: str = "float32"
     accumulate: int = 1
     devices: int = 1
+    start_from: str | None = None
 
     def __post_init__(self) -> None:
         at_least = {
@@ -77,6 +84,7 @@ class Config:
             "epochs": 1,
             "patience": 1,
             "min_epochs": 0,
+            "warmup": 0,
             "batch_size": 1,
             "accumulate": 1,
             "devices": 1,
@@ -88,11 +96,24 @@ class Config:
             raise ValueError("The learning rate and the norm to clip to have to be above 0.")
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing is {self.label_smoothing}; it has to be from 0 to below 1.")
+        if self.schedule not in ("constant", "cosine"):
+            raise ValueError(f"schedule is {self.schedule!r}; it has to be 'constant' or 'cosine'.")
+        if self.warmup >= self.epochs:
+            raise ValueError(f"warmup is {self.warmup}; it has to be below the {self.epochs} epochs.")
         if self.batch_size % self.devices:
             raise ValueError(f"batch_size is {self.batch_size}; it has to be a multiple of the {self.devices} devices.")
         if self.jit and self.devices > 1:
             raise ValueError("XLA is for one device: with several, train with --no-jit.")
         registry.find(self.model)
+
+    def rate_of_epoch(self, epoch: int) -> float:
+        """The learning rate of an epoch, from 0 on: it depends on nothing else, so that a run can go on anywhere."""
+        if epoch < self.warmup:
+            return self.learning_rate * (epoch + 1) / (self.warmup + 1)
+        if self.schedule == "constant":
+            return self.learning_rate
+        done = (epoch - self.warmup) / (self.epochs - self.warmup)
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
 
     def to_dict(self) -> dict[str, Any]:
         """All settings, as they are in a JSON file."""

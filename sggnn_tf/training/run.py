@@ -29,10 +29,15 @@ from sggnn_tf.training.loss import SmoothedCrossentropy
 
 CONFIG, METRICS, RESULT, CURVES, MODEL = "config.json", "metrics.jsonl", "result.json", "curves.png", "model.keras"
 CHECKPOINTS, TENSORBOARD = "checkpoints", "tensorboard"
+CHOSEN_BY, LOSS_IN_CHOICE = "val_chosen_by", 1e-6
 
 
 class TrainingStoppedError(RuntimeError):
     """A run that cannot go on by itself."""
+
+
+class RunInUseError(ValueError):
+    """The folder of a run is that of another process."""
 
 
 def train(
@@ -68,7 +73,7 @@ def _train(
     examples = config.examples()
     batches = make_batches(config, examples)
     stopping = keras.callbacks.EarlyStopping(
-        "val_accuracy",
+        CHOSEN_BY,
         mode="max",
         patience=config.patience,
         start_from_epoch=config.min_epochs,
@@ -84,6 +89,8 @@ def _train(
     with strategy.scope():
         model = make_model(config, examples["train"].schema)
         model.build_for_data(batches["train"].dataset())
+        if config.start_from is not None:
+            _start_from(model, config.start_from)
         model.fit(
             _on_devices(batches["train"], strategy, started),
             steps_per_epoch=len(batches["train"]),
@@ -93,8 +100,10 @@ def _train(
             epochs=started if checkpoints.is_over else config.epochs,
             verbose=0,
             callbacks=[
+                _Chosen(),
                 stopping,
                 _Finite(workdir),
+                keras.callbacks.LearningRateScheduler(lambda epoch, _: config.rate_of_epoch(epoch)),
                 _Log(workdir / METRICS, checkpoints, len(examples["train"])),
                 checkpoints,
                 *writers,
@@ -162,6 +171,18 @@ def make_model(config: Config, schema: Any) -> GraphModel:
     accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
     model.compile(optimizer, loss, metrics=[accuracy], jit_compile=config.jit)
     return model
+
+
+def _start_from(model: GraphModel, folder: str) -> None:
+    """Gives a model the weights of a finished run."""
+    _, trained, _ = read_run(folder)
+    there, wanted = ([tuple(weight.shape) for weight in each.weights] for each in (trained, model))
+    if there != wanted:
+        raise ValueError(
+            f"The run in {folder} cannot be started from: its weights have other shapes. Model, units, switches and "
+            "schema have to be the same, and steps too where they do not share their weights."
+        )
+    model.set_weights(trained.get_weights())
 
 
 def read_config(workdir: str | Path) -> Config:
@@ -258,8 +279,15 @@ def _alone_in(workdir: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ValueError(f"Another run is using {workdir}. Wait for it, or choose another folder.") from None
+            raise RunInUseError(f"Another run is using {workdir}. Wait for it, or choose another folder.") from None
         yield
+
+
+class _Chosen(keras.callbacks.Callback):
+    """Adds the figure by which the best epoch is chosen: accuracy on `valid`; of two that are equal, the lower loss."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        logs[CHOSEN_BY] = float(logs["val_accuracy"]) - LOSS_IN_CHOICE * float(logs["val_loss"])
 
 
 class _Finite(keras.callbacks.Callback):
