@@ -109,7 +109,8 @@ def gradient_reach(
             first = {name: {tfgnn.HIDDEN_STATE: state} for name, state in states.items()}
             last = encoder(graph.replace_features(node_sets=first)).node_sets[node_set][tfgnn.HIDDEN_STATE]
             rows = tf.gather(last, nodes)
-        return tape.gradient(rows, states, probe, unconnected_gradients="zero")
+        gradients = tape.gradient(rows, states, probe, unconnected_gradients="zero")
+        return {name: tf.convert_to_tensor(gradient) for name, gradient in gradients.items()}  # They may be slices.
 
     units = states[node_set].shape[1]
     dtype = states[node_set].dtype
@@ -149,8 +150,8 @@ def one_for_each_graph(graph: Any, node_set: str, nodes: np.ndarray, seed: int) 
 class ReachHistory(keras.callbacks.Callback):
     """Measures the reach of a model while it trains: `history` has it by the number of epochs that are done.
 
-    An epoch's logs get `reach_radius` and `reach_far` (the mean norm at the largest distance), for TensorBoard and other
-    callbacks that stand after this one.
+    An epoch's logs get `reach_radius` and `reach_far` (the mean norm at the largest distance), for TensorBoard and
+    other callbacks that stand after this one.
 
     Args:
       batch: on what to measure, see `model_reach`.
@@ -227,7 +228,7 @@ def _check_separate(graph: Any, node_set: str, nodes: np.ndarray) -> None:
         raise ValueError("There is no node whose reach could be measured: the batch has none that is read.")
     components = _components(graph, node_set)[nodes]
     if len(set(components.tolist())) < len(nodes):
-        raise ValueError("Two of the nodes are in one graph; their gradients would mix. Measure them one after another.")
+        raise ValueError("Two of the nodes are in one graph; their gradients would mix. Measure one after the other.")
 
 
 def _pairs(graph: Any, node_set: str, nodes: np.ndarray, norms: dict[str, np.ndarray]) -> Reach:

@@ -16,13 +16,14 @@ Lines = Mapping[str, Mapping[int, float]]
 """By model, the mean norm at each distance."""
 
 
-def draw_reach(panels: Mapping[str, Lines], path: str | Path, title: str = "") -> None:
+def draw_reach(panels: Mapping[str, Lines], path: str | Path, title: str = "", about: str = "") -> None:
     """Draws the mean norm of the Jacobians against the distance to a PNG.
 
     Args:
       panels: by the title of a panel, its lines.
       path: the picture.
       title: what stands above all.
+      about: what it shows, to be written into the file.
     """
     figure = Figure(figsize=(4.6 * len(panels) + 1.6, 3.9), layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
@@ -37,7 +38,7 @@ def draw_reach(panels: Mapping[str, Lines], path: str | Path, title: str = "") -
     axes[0].set_ylabel(r"$\|\partial h_v^{(K)} / \partial h_u^{(0)}\|_F$, mean over pairs")
     axes[-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.suptitle(title, fontsize=11)
-    save(figure, path)
+    save(figure, path, about)
 
 
 def panels(measured: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, dict[int, float]]]:

@@ -27,9 +27,9 @@ def colour(model: str) -> str:
     return COLOURS.get(model, "#333333")
 
 
-def save(figure: Figure, path: str | Path) -> None:
-    """Writes a figure to a PNG."""
-    write_whole(path, _bytes(figure, "png", dpi=110))
+def save(figure: Figure, path: str | Path, about: str = "") -> None:
+    """Writes a figure to a PNG, with a text about it in the file, if there is one."""
+    write_whole(path, _bytes(figure, "png", dpi=110, metadata={"Description": about} if about else None))
 
 
 def svg(figure: Figure) -> bytes:

@@ -29,13 +29,14 @@ class Entry(Protocol):
     def spread(self) -> float: ...
 
 
-def draw_table(entries: Sequence[Entry], title: str, path: str | Path) -> None:
+def draw_table(entries: Sequence[Entry], title: str, path: str | Path, about: str = "") -> None:
     """Draws the columns of a table side by side to a PNG.
 
     Args:
       entries: the places of the table that are filled, in percent.
       title: what stands above.
       path: the picture.
+      about: what it shows, to be written into the file.
     """
     if not entries:
         raise ValueError("There are no results to draw.")
@@ -61,4 +62,4 @@ def draw_table(entries: Sequence[Entry], title: str, path: str | Path) -> None:
     if any(entry.paper is not None for entry in entries):
         keys.append(Line2D([], [], color="black", linewidth=2, label="in the paper"))
     axes.legend(handles=keys, frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    save(figure, path)
+    save(figure, path, about)

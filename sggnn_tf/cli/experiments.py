@@ -25,20 +25,29 @@ def tables(
     workdir: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs/tables"),
     from_: Annotated[Path | None, typer.Option("--from", help="Run nothing; the table of the results here.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Where to draw the table. Default: TASK.png, in --out.")] = None,
+    into: Annotated[
+        list[Path] | None, typer.Option(help="A page in Markdown, whose tables between marks are made anew.")
+    ] = None,
+    warm_from: Annotated[
+        int | None, typer.Option(help="conditional_recall: start from the weights of this length's cells.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="The largest number of epochs, in place of the recipe's.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON, for programs.")] = False,
 ) -> None:
     """Run the grid of one of the paper's tables, cell by cell, print it and draw it.
 
-    A cell that is done is never run again, and one that was stopped goes on: stop at will, and start again.
+    A cell that is done is never run again, and one that was stopped goes on: stop at will, and start again. Started
+    several times at once, each command takes cells that no other has taken.
 
     Example: sggnn tables conditional_recall --models sggnn-rv-gat,rgcn --lengths 3,5 --seeds 12345678
 
-    Example: sggnn tables tree_max --from docs/results
+    Example: sggnn tables conditional_recall --models sggnn-rv-gat --lengths 15,20 --warm-from 10
+
+    Example: sggnn tables tree_max --from docs/results --into docs/results.md --into README.md
     """
     from sggnn_tf import tasks
-    from sggnn_tf.analysis.table_picture import draw_table
     from sggnn_tf.models import MODELS
+    from sggnn_tf.training import table_pictures
     from sggnn_tf.training import tables as grids
 
     task = tasks.find(task).name
@@ -51,13 +60,17 @@ def tables(
         else:
             of_each = whole_numbers("examples-per-class", examples_per_class)
             numbers = whole_numbers("lengths", lengths)
-            cells = list(grids.recall_cells(model_names(models), numbers, chosen, of_each, settings))
+            if warm_from is not None:
+                cells = list(grids.warm_cells(model_names(models), numbers, chosen, warm_from, workdir, settings))
+            else:
+                cells = list(grids.recall_cells(model_names(models), numbers, chosen, of_each, settings))
         _run(cells, out, workdir, console)
     entries = grids.read_table(task, from_ or out)
     if not entries:
         raise ValueError(f"There are no results of {task} in {from_ or out}.")
-    picture = picture or (from_ or out) / f"{task}.png"
-    draw_table(entries, f"{task}, mean over seeds", picture)
+    drawn = table_pictures.draw_all(task, from_ or out, picture)
+    for page in into or ():
+        _rewrite(page, from_ or out, task)
     if as_json:
         typer.echo(json.dumps([{**entry._asdict(), "mean": entry.mean, "spread": entry.spread} for entry in entries]))
         return
@@ -67,7 +80,7 @@ def tables(
         row = {entry.column: entry for entry in entries if entry.model == name}
         table.add_row(name, *(_cell_text(row.get(column)) for column in columns))
     console.print(table)
-    console.print(f"Drawn in {picture}")
+    console.print(f"Drawn in {', '.join(str(path) for path in drawn)}")
 
 
 def search(
@@ -156,6 +169,18 @@ def _run(cells: Sequence[Any], out: Path, workdir: Path, console: Console) -> No
         finally:
             for each in bars:
                 each.stop()
+
+
+def _rewrite(page: Path, folder: Path, task: str) -> None:
+    """Makes the tables of a page anew."""
+    from sggnn_tf.files import write_whole
+    from sggnn_tf.training.table_text import rewrite
+
+    try:
+        text = page.read_text()
+    except OSError as error:
+        raise ValueError(f"--into {page} cannot be read: {error}") from None
+    write_whole(page, rewrite(text, folder, task))
 
 
 def _cell_text(entry: Any) -> str:

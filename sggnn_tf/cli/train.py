@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sggnn_tf.cli.options import assignments
+from sggnn_tf.cli.options import assignments, whole_numbers
 
 
 def train(
@@ -39,6 +39,11 @@ def train(
     ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Graphs of a batch.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Of the learning rate: constant or cosine.")] = None,
+    warmup: Annotated[int | None, typer.Option(help="Epochs in which the learning rate rises.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Of Adam, in learning rates.")] = None,
+    clip_norm: Annotated[float | None, typer.Option(help="Gradients are scaled down to this norm.")] = None,
+    start_from: Annotated[Path | None, typer.Option(help="A finished run whose weights to start from.")] = None,
     accumulate: Annotated[int | None, typer.Option(help="Batches for one step of the optimizer.")] = None,
     jit: Annotated[bool | None, typer.Option(help="Compile with XLA. Default: on a GPU.")] = None,
     precision: Annotated[str | None, typer.Option(help="float32, mixed_bfloat16, mixed_float16 or float64.")] = None,
@@ -70,6 +75,11 @@ def train(
         "patience": patience,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
+        "schedule": schedule,
+        "warmup": warmup,
+        "weight_decay": weight_decay,
+        "clip_norm": clip_norm,
+        "start_from": None if start_from is None else str(start_from),
         "accumulate": accumulate,
         "jit": jit,
         "precision": precision,
@@ -117,21 +127,44 @@ def train(
 
 def evaluate(
     workdir: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    lengths: Annotated[
+        str | None, typer.Option(help="conditional_recall: measure on strings of these lengths, with as many steps.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to keep what --lengths measures, as JSON.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for programs.")] = False,
 ) -> None:
-    """Measure the model of a run again, from its files.
+    """Measure the model of a run again, from its files; or, without further training, on longer strings.
 
     Example: sggnn evaluate runs/conditional_recall-sggnn-rv-gat-seed0
+
+    Example: sggnn evaluate runs/conditional_recall-sggnn-rv-gat-seed0 --lengths 10,20,50
     """
     from sggnn_tf import training
+    from sggnn_tf.files import write_whole
     from sggnn_tf.tfgnn_bridge import without_log_noise
+    from sggnn_tf.training.longer import run_longer
 
-    with without_log_noise():
-        result = training.evaluate(workdir)
+    console = Console(quiet=as_json)
+    if lengths is None:
+        _refuse({"out": out}, "it is for --lengths")
+        with without_log_noise():
+            result = training.evaluate(workdir)
+    else:
+        numbers = whole_numbers("lengths", lengths)
+        with console.status("measuring") as status, without_log_noise():
+            result = run_longer(workdir, [{"length": number} for number in numbers], status.update)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out, json.dumps(result, indent=1) + "\n")
     if as_json:
         typer.echo(json.dumps(result, indent=2))
+    elif lengths is None:
+        _print_result(console, result)
     else:
-        _print_result(Console(), result)
+        table = Table("length", "steps", "right")
+        for each in result["longer"]:
+            table.add_row(str(each["task_arguments"]["length"]), str(each["steps"]), f"{each['test']['accuracy']:.1%}")
+        console.print(table)
 
 
 def _refuse(options: dict[str, Any], reason: str) -> None:

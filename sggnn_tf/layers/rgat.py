@@ -106,9 +106,7 @@ class RGATNodeSetUpdate(SteppedNodeSetUpdate):
         total = prepared.edges.from_receivers(prepared.edges.sum_to_receivers(scores))
         return tf.math.divide_no_nan(scores, total)
 
-    def _scores_and_values(
-        self, states: States, node_set_name: str, prepared: Prepared
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def _scores_and_values(self, states: States, node_set_name: str, prepared: Prepared) -> tuple[tf.Tensor, tf.Tensor]:
         edges, weights = prepared.edges, prepared.weights["rgat"]
         senders = edges.from_senders(edges.stacked(states))
         keys, values = tf.split(by_relation_matrix(senders, edges.row_sizes, weights["key_value"]), 2, axis=1)

@@ -90,7 +90,7 @@ def _train(
         model = make_model(config, examples["train"].schema)
         model.build_for_data(batches["train"].dataset())
         if config.start_from is not None:
-            _start_from(model, config.start_from)
+            take_weights(model, read_run(config.start_from)[1], f"The run to start from, {config.start_from},")
         model.fit(
             _on_devices(batches["train"], strategy, started),
             steps_per_epoch=len(batches["train"]),
@@ -165,6 +165,7 @@ def make_model(config: Config, schema: Any) -> GraphModel:
     optimizer = keras.optimizers.Adam(
         config.learning_rate,
         epsilon=1e-8,
+        weight_decay=config.weight_decay or None,
         global_clipnorm=config.clip_norm,
         gradient_accumulation_steps=config.accumulate if config.accumulate > 1 else None,
     )
@@ -173,14 +174,13 @@ def make_model(config: Config, schema: Any) -> GraphModel:
     return model
 
 
-def _start_from(model: GraphModel, folder: str) -> None:
-    """Gives a model the weights of a finished run."""
-    _, trained, _ = read_run(folder)
+def take_weights(model: GraphModel, trained: GraphModel, name: str) -> None:
+    """Gives a model the weights of another, which has to be of the same shapes; `name` says whose they are."""
     there, wanted = ([tuple(weight.shape) for weight in each.weights] for each in (trained, model))
     if there != wanted:
         raise ValueError(
-            f"The run in {folder} cannot be started from: its weights have other shapes. Model, units, switches and "
-            "schema have to be the same, and steps too where they do not share their weights."
+            f"{name} has weights of other shapes. Model, units, switches and schema have to be the same, and the number "
+            "of steps too where they do not share their weights."
         )
     model.set_weights(trained.get_weights())
 

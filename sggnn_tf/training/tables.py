@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from sggnn_tf.models import MODELS
 from sggnn_tf.training.cells import Cell, read_result
+from sggnn_tf.training.run import read_config
 
 SEEDS = (12345678, 34989987, 76850409, 45739488, 87646464)  # Of the paper's author.
 LENGTHS = (3, 5, 7, 10)
@@ -79,13 +81,52 @@ def tree_cells(
             yield Cell("tree_max", model, "default", seed, {}, dict(settings or {}))
 
 
+def warm_cells(
+    models: Sequence[str],
+    lengths: Sequence[int],
+    seeds: Sequence[int],
+    from_length: int,
+    runs: Path,
+    settings: Mapping[str, Any] | None = None,
+) -> Iterator[Cell]:
+    """Cells of Conditional Recall that start from the weights of a shorter length's, as wide as those.
+
+    Args:
+      models, lengths, seeds: the grid.
+      from_length: the length of the runs to start from.
+      runs: the folder of those runs, the `workdir` of `run_cells`.
+      settings: settings in place of the recipe's.
+    """
+    for length in lengths:
+        for seed in seeds:
+            for model in models:
+                short = Cell("conditional_recall", model, f"length{from_length}", seed, {}, {})
+                start = runs / short.path(Path()).with_suffix("")
+                of_start = {"start_from": start.as_posix(), "units": read_config(start).units}
+                variant = f"length{length}-from{from_length}"
+                yield Cell(
+                    "conditional_recall", model, variant, seed, {"length": length}, {**of_start, **(settings or {})}
+                )
+
+
+def read_results(task: str, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The results of a task's runs, by model."""
+    found = {}
+    for model in MODELS:
+        paths = sorted((folder / task / model).glob("*-seed*.json"))
+        results = [read_result(path) for path in paths if not path.name.startswith("longer")]
+        if results:
+            found[model] = results
+    return found
+
+
 def read_table(task: str, folder: Path) -> list[Entry]:
     """The entries of a task's table, from the results that are there."""
     entries = []
-    for model in MODELS:
+    for model, results in read_results(task, folder).items():
         by_column: dict[str, list[float]] = {}
-        for path in sorted((folder / task / model).glob("*.json")):
-            for column, value in _columns(read_result(path)).items():
+        for result in results:
+            for column, value in _columns(result).items():
                 by_column.setdefault(column, []).append(100 * value)
         entries += [
             Entry(model, column, tuple(values), _paper(task, model, column)) for column, values in by_column.items()
@@ -100,7 +141,9 @@ def _columns(result: dict[str, Any]) -> dict[str, float]:
         return {"node": test["accuracy"], "graph": test["graph_accuracy"]}
     arguments = config["task_arguments"]
     examples = arguments["examples_per_class"]
-    return {f"T = {arguments['length']}" + (f", {examples} each" if examples != 20 else ""): test["accuracy"]}
+    column = f"T = {arguments['length']}" + (f", {examples} each" if examples != 20 else "")
+    start = re.search(r"length(\d+)[^/]*$", config.get("start_from") or "")
+    return {column + (f", from T = {start.group(1)}" if start else ""): test["accuracy"]}
 
 
 def _paper(task: str, model: str, column: str) -> float | None:

@@ -1,0 +1,199 @@
+"""The tables as Markdown, written between marks of a page, so that a page shows what the results say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sggnn_tf.models import MODELS
+from sggnn_tf.training.cells import read_result
+from sggnn_tf.training.config import Config
+from sggnn_tf.training.tables import Entry, read_results, read_table
+
+MARK = re.compile(r"<!-- sggnn tables (\w+): (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+NOT_OF_A_RECIPE = {"task", "task_arguments", "data", "schema", "label", "ignore", "model", "seed", "switches", "jit"}
+NOT_OF_A_RECIPE |= {"devices", "precision", "start_from"}
+
+
+def rewrite(page: str, folder: Path, only: str | None = None) -> str:
+    """A page with the text between its marks `<!-- sggnn tables TASK: PART -->` and `<!-- end -->` made anew.
+
+    Args:
+      page: the page, in Markdown.
+      folder: where results are.
+      only: a task, of which alone the parts are made.
+    """
+
+    def made(match: re.Match[str]) -> str:
+        task, part = match.groups()
+        if only not in (None, task):
+            return match.group()
+        if part not in PARTS:
+            raise ValueError(f"There is no part {part!r} of the tables; there are {', '.join(PARTS)}.")
+        return f"<!-- sggnn tables {task}: {part} -->\n{PARTS[part](task, folder)}\n<!-- end -->"
+
+    return MARK.sub(made, page)
+
+
+def main_table(task: str, folder: Path) -> str:
+    """The paper's table: the columns that the paper has."""
+    return _table([entry for entry in read_table(task, folder) if entry.paper is not None])
+
+
+def further_table(task: str, folder: Path) -> str:
+    """What the paper does not have, a row for each model and setting."""
+    entries = [entry for entry in read_table(task, folder) if entry.paper is None]
+    rows = [[f"`{entry.model}`", entry.column, _mean(entry), f"{len(entry.values)}"] for entry in entries]
+    return markdown(["model", "", "% right", "seeds"], rows)
+
+
+def hops_table(task: str, folder: Path) -> str:
+    """Accuracy by the distance of the answer, over all seeds of a model."""
+    found: dict[str, dict[int, list[tuple[float, float]]]] = {}
+    for model, results in read_results(task, folder).items():
+        for result in results:
+            for hop, each in result["test"]["by_hops"].items():
+                pairs = found.setdefault(model, {}).setdefault(int(hop), [])
+                pairs.append((each["questions"], each["questions"] * each["accuracy"]))
+    groups = {
+        "0": (0, 0),
+        "1": (1, 1),
+        "2": (2, 2),
+        "3–4": (3, 4),
+        "5–6": (5, 6),
+        "7–9": (7, 9),
+        "10 or more": (10, 999),
+    }
+    rows = []
+    for model, by_hop in found.items():
+        row = [f"`{model}`"]
+        for low, high in groups.values():
+            pairs = [pair for hop, each in by_hop.items() if low <= hop <= high for pair in each]
+            questions, right = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+            row.append(f"{100 * right / questions:.1f}" if questions else "")
+        rows.append(row)
+    return markdown(["hops to the answer", *groups], rows)
+
+
+def longer_table(task: str, folder: Path) -> str:
+    """Accuracy on longer examples than those of training."""
+    found = read_longer(task, folder)
+    lengths = sorted({length for each in found.values() for length in each})
+    rows = [
+        [f"`{model}`", *(_mean_of(by_length.get(length)) for length in lengths)] for model, by_length in found.items()
+    ]
+    return markdown(["model", *(f"T = {length}" for length in lengths)], rows)
+
+
+def recipe_table(task: str, folder: Path) -> str:
+    """The settings of the runs of the paper's table: those that all share, and those of a model."""
+    settings: dict[str, dict[str, set[str]]] = {}
+    for model, results in read_results(task, folder).items():
+        for result in results:
+            if not result["config"].get("start_from"):
+                for name, value in _recipe(result["config"]).items():
+                    settings.setdefault(name, {}).setdefault(model, set()).add(json.dumps(value))
+    rows = []
+    for name in sorted(settings):
+        values = {value for each in settings[name].values() for value in each}
+        if len(values) == 1:
+            rows.append([f"`{name}`", values.pop()])
+            continue
+        by_value: dict[str, list[str]] = {}
+        for model, each in settings[name].items():
+            by_value.setdefault(", ".join(sorted(each, key=_numeric)), []).append(f"`{model}`")
+        rows.append([f"`{name}`", "; ".join(f"{value}: {', '.join(models)}" for value, models in by_value.items())])
+    return markdown(["setting", "value"], rows)
+
+
+def reach_table(task: str, folder: Path) -> str:
+    """The radius of each model's reach, by the number of epochs."""
+    measured = read_reach(task, folder)
+    epochs = list(dict.fromkeys(epoch for each in measured["reach"].values() for epoch in each))
+    hops = [max(each[epochs[0]]["by_hop"], key=int) for each in measured["reach"].values()]
+    farthest = max(hops, key=int)
+    rows = []
+    for model, by_epoch in measured["reach"].items():
+        norms = [f"{by_epoch[epoch]['by_hop'].get(farthest, 0.0):.1e}" for epoch in epochs]
+        rows.append([f"`{model}`", *norms, *(f"{by_epoch[epoch]['radius']:.2f}" for epoch in epochs)])
+    when = ["start" if epoch == "0" else f"{epoch} epochs" for epoch in epochs]
+    return markdown(
+        ["model", *(f"norm at {farthest} hops, {each}" for each in when), *(f"radius, {e}" for e in when)], rows
+    )
+
+
+PARTS: Mapping[str, Callable[[str, Path], str]] = {
+    "table": main_table,
+    "further": further_table,
+    "hops": hops_table,
+    "longer": longer_table,
+    "recipe": recipe_table,
+    "reach": reach_table,
+}
+
+
+def read_longer(task: str, folder: Path) -> dict[str, dict[int, list[float]]]:
+    """By model and length, the accuracies in percent of runs on longer examples than those of training."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for model in MODELS:
+        for path in sorted((folder / task / model).glob("longer*.json")):
+            for each in read_result(path)["longer"]:
+                length = each["task_arguments"]["length"]
+                found.setdefault(model, {}).setdefault(length, []).append(100 * each["test"]["accuracy"])
+    return found
+
+
+def read_reach(task: str, folder: Path) -> dict[str, Any]:
+    """What was measured of the reach on a task."""
+    return read_result(folder / task / "reach.json")
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; nothing, where there are no rows."""
+    if not rows:
+        return "(no results yet)"
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _table(entries: Sequence[Entry]) -> str:
+    columns = list(dict.fromkeys(entry.column for entry in entries))
+    head = [cell for column in columns for cell in (column, "paper")]
+    rows = []
+    for model in MODELS:
+        row = {entry.column: entry for entry in entries if entry.model == model}
+        if row:
+            cells = [_with_paper(row.get(column)) for column in columns]
+            rows.append([f"`{model}`", *(cell for pair in cells for cell in pair)])
+    return markdown(["% right", *head], rows)
+
+
+def _with_paper(entry: Entry | None) -> tuple[str, str]:
+    if entry is None:
+        return "", ""
+    return f"{_mean(entry)} ({len(entry.values)})", f"{entry.paper:.1f}"
+
+
+def _mean(entry: Entry) -> str:
+    return f"{entry.mean:.1f} ± {entry.spread:.1f}" if len(entry.values) > 1 else f"{entry.mean:.1f}"
+
+
+def _mean_of(values: Sequence[float] | None) -> str:
+    return _mean(Entry("", "", tuple(values), None)) if values else ""
+
+
+def _recipe(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run that a recipe makes."""
+    known = {field.name for field in dataclasses.fields(Config)} - NOT_OF_A_RECIPE
+    return {name: value for name, value in config.items() if name in known} | config["switches"]
+
+
+def _numeric(text: str) -> tuple[float, str]:
+    try:
+        return float(text), text
+    except ValueError:
+        return 0.0, text
