@@ -179,8 +179,8 @@ def take_weights(model: GraphModel, trained: GraphModel, name: str) -> None:
     there, wanted = ([tuple(weight.shape) for weight in each.weights] for each in (trained, model))
     if there != wanted:
         raise ValueError(
-            f"{name} has weights of other shapes. Model, units, switches and schema have to be the same, and the number "
-            "of steps too where they do not share their weights."
+            f"{name} has weights of other shapes. Model, units, switches and schema have to be the same, and the "
+            "number of steps too where they do not share their weights."
         )
     model.set_weights(trained.get_weights())
 
