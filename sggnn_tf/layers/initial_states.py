@@ -31,6 +31,8 @@ class InitialStates(GraphLayer):
       embedding_units: the width of each embedding, before the projection.
       node_sets: by name of a node set, what its features are.
       context: what the features of the context are.
+      node_dropout: in training, the share of nodes whose first state is zero. So a model cannot learn graphs by heart.
+      seed: of the dropout.
 
     Call arguments:
       graph: a scalar `GraphTensor`.
@@ -46,9 +48,16 @@ class InitialStates(GraphLayer):
         embedding_units: int,
         node_sets: Mapping[str, Features],
         context: Features | None = None,
+        node_dropout: float = 0.0,
+        seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(autocast=False, **kwargs)
+        if not 0.0 <= node_dropout < 1.0:
+            raise ValueError(f"{self.name}: node_dropout is at least 0 and below 1, not {node_dropout}.")
+        self.node_dropout = node_dropout
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if node_dropout else None
         self.units = units
         self.embedding_units = embedding_units
         self.node_sets = {name: _plain(features) for name, features in sorted(node_sets.items())}
@@ -72,7 +81,7 @@ class InitialStates(GraphLayer):
                 initializer, shape = UniformFanIn(width), (width, self.units)
             self.kernels[set_name] = self.add_weight(shape=shape, initializer=initializer, name=f"kernel_{index}")
 
-    def call(self, graph: Any) -> Any:
+    def call(self, graph: Any, training: bool | None = None) -> Any:
         check_merged(graph, self.name)
         of_context = self._inputs("context", graph.context, self.context)
         states = {}
@@ -85,6 +94,8 @@ class InitialStates(GraphLayer):
                 states[set_name] = tf.concat(inputs, axis=1) @ kernel
             else:
                 states[set_name] = tf.ones([nodes.total_size, 1], self.compute_dtype) * kernel
+            if training and self.node_dropout:
+                states[set_name] = self._with_hidden_nodes(states[set_name])
         return graph.replace_features(
             node_sets={set_name: {tfgnn.HIDDEN_STATE: state} for set_name, state in states.items()}
         )
@@ -96,7 +107,14 @@ class InitialStates(GraphLayer):
             "embedding_units": self.embedding_units,
             "node_sets": {name: dict(features) for name, features in self.node_sets.items()},
             "context": dict(self.context),
+            "node_dropout": self.node_dropout,
+            "seed": self.seed,
         }
+
+    def _with_hidden_nodes(self, states: tf.Tensor) -> tf.Tensor:
+        """States without those of some nodes; the others are not scaled up: they look as they will without dropout."""
+        numbers = keras.random.uniform([tf.shape(states)[0], 1], seed=self.seed_generator)
+        return states * tf.cast(numbers >= self.node_dropout, states.dtype)
 
     def _categorical(self) -> list[tuple[str, str, int]]:
         sets = {**self.node_sets, "context": self.context}

@@ -104,8 +104,6 @@ class RelationalNodeSetUpdate(SteppedNodeSetUpdate):
       message: a `MatrixMessage`, `ReducedMatrixMessage` or `GatedMessage`.
       aggregation: `Sum`, `Mean` or `Attention`.
       update: a `GRUUpdate`, `SymmetricGRUUpdate` or `DenseUpdate`.
-      relation_scale: the deviation of the normal distribution from which relation vectors start. None: uniform in
-        ±1/sqrt(units), which is so little that attention learns what relations mean much later than what states do.
       receiver_tag: which end of the edges receives.
 
     Call arguments:
@@ -132,7 +130,6 @@ class RelationalNodeSetUpdate(SteppedNodeSetUpdate):
         message: Message,
         aggregation: Aggregation,
         update: Update,
-        relation_scale: float | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.pop("units", None)  # In the configuration: that of the message.
@@ -145,19 +142,14 @@ class RelationalNodeSetUpdate(SteppedNodeSetUpdate):
         self.message = message
         self.aggregation = aggregation
         self.update = update
-        self.relation_scale = relation_scale
 
     def build(self, graph_spec: Any = None) -> None:
         self.message.build(len(self.relations))
         self.aggregation.build(self.units)
         self.update.build()
         if self.message.uses_relation_vectors or self.aggregation.uses_relation_vectors:
-            small = UniformFanIn(self.units)
-            scale = self.relation_scale
             self.relation_vectors = self.add_weight(
-                shape=(len(self.relations), self.units),
-                initializer=small if scale is None else keras.initializers.RandomNormal(stddev=scale),
-                name="relation_vectors",
+                shape=(len(self.relations), self.units), initializer=UniformFanIn(self.units), name="relation_vectors"
             )
         else:
             self.relation_vectors = None
@@ -190,4 +182,4 @@ class RelationalNodeSetUpdate(SteppedNodeSetUpdate):
 
     def get_config(self) -> dict[str, Any]:
         config = {"message": self.message, "aggregation": self.aggregation, "update": self.update}
-        return {**super().get_config(), **config, "relation_scale": self.relation_scale}
+        return {**super().get_config(), **config}

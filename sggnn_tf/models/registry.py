@@ -105,7 +105,6 @@ def node_set_update(
             message=message(units, **_take(left, message), dtype=dtype),
             aggregation=aggregation(**_take(left, aggregation), dtype=dtype),
             update=parts.update(units, **_take(left, parts.update), dtype=dtype),
-            **{name: left.pop(name) for name in _own_switches(parts) if name in left},
             dtype=dtype,
         )
     if left:
@@ -126,16 +125,10 @@ def switch_names(name: str) -> list[str]:
     """The switches of a model: the arguments of its parts."""
     parts = find(name)
     classes: list[Any] = [parts.message, parts.aggregation, parts.update] if parts.message else [RGATNodeSetUpdate]
-    names = {argument for each in classes for argument in _arguments(each)} | _own_switches(parts)
+    names = {argument for each in classes for argument in _arguments(each)}
     if name in ("rgcn", "ggnn"):
         names |= {"message", "aggregation", *_arguments(ReducedMatrixMessage)}
     return sorted(names)
-
-
-def _own_switches(parts: ModelParts) -> set[str]:
-    """The switches that are of the update as a whole, not of a part."""
-    uses = (part is not None and part.uses_relation_vectors for part in (parts.message, parts.aggregation))
-    return {"relation_scale"} if any(uses) else set()
 
 
 def _chosen_message(switches: Switches, units: int) -> type[Message]:

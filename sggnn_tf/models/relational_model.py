@@ -34,6 +34,7 @@ class RelationalModel(GraphModel):
         `NODE_SET/FEATURE` (every node of the set) or `context/FEATURE` (a graph, by the mean of its nodes). The
         label is no input. By default `_readout/label`.
       embedding_units: the width of embeddings of categorical features, before they are projected to `units`.
+      node_dropout: see `InitialStates`.
       ignore: features that the model shall not read, as `SET/FEATURE`. Edge features have to be here: these models
         know edges by their relation only.
       shared: whether the steps share their weights; by default as the model has it (all but `rgat` do).
@@ -56,6 +57,7 @@ class RelationalModel(GraphModel):
         steps: int,
         label: str = f"{READOUT}/label",
         embedding_units: int = 20,
+        node_dropout: float = 0.0,
         ignore: list[str] | tuple[str, ...] = (),
         shared: bool | None = None,
         unroll: int = 2,
@@ -74,6 +76,7 @@ class RelationalModel(GraphModel):
             "steps": steps,
             "label": label,
             "embedding_units": embedding_units,
+            "node_dropout": node_dropout,
             "ignore": list(ignore),
             "shared": shared,
             "unroll": unroll,
@@ -83,7 +86,14 @@ class RelationalModel(GraphModel):
         for each in ignore:
             _check_feature(schema, each, "ignore")
         policy = self.dtype_policy
-        self.initial_states = _initial_states(schema, units, embedding_units, {label, *ignore}, policy)
+        self.initial_states = _initial_states(
+            schema,
+            {label, *ignore},
+            units=units,
+            embedding_units=embedding_units,
+            node_dropout=node_dropout,
+            dtype=policy,
+        )
         updates = {
             node_set: registry.node_set_update(model, units, relations, switches, policy)
             for node_set, relations in _relations(schema).items()
@@ -120,7 +130,7 @@ class RelationalModel(GraphModel):
         super().build(graph_spec)
 
     def call(self, graph: Any, training: bool | None = None) -> Any:
-        graph = self.encoder(self.initial_states(graph), training=training)
+        graph = self.encoder(self.initial_states(graph, training=training), training=training)
         return self.head(self.readout(graph))
 
     def get_config(self) -> dict[str, Any]:
@@ -158,7 +168,7 @@ def _check_feature(schema: Any, label: str, argument: str) -> tuple[str, str]:
     return set_name, feature_name
 
 
-def _initial_states(schema: Any, units: int, embedding_units: int, not_read: set[str], dtype: Any) -> InitialStates:
+def _initial_states(schema: Any, not_read: set[str], **options: Any) -> InitialStates:
     """What to read of each node set and of the context; what is not described is refused."""
     node_sets = {
         name: _features(schema, name, node_set, not_read)
@@ -173,7 +183,7 @@ def _initial_states(schema: Any, units: int, embedding_units: int, not_read: set
                     f"edges by their relation. To leave it out, pass ignore=['{name}/{feature_name}']."
                 )
     context = _features(schema, schemas.CONTEXT, schema.context, not_read)
-    return InitialStates(units, embedding_units=embedding_units, node_sets=node_sets, context=context, dtype=dtype)
+    return InitialStates(node_sets=node_sets, context=context, **options)
 
 
 def _features(schema: Any, set_name: str, piece: Any, not_read: set[str]) -> dict[str, tuple[str, int]]:

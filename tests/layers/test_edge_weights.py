@@ -16,7 +16,6 @@ def repeat(aggregation, shared=True):
         message=GatedMessage(UNITS),
         aggregation=aggregation,
         update=SymmetricGRUUpdate(UNITS),
-        relation_scale=1.0,
     )
     return Repeat(GraphUpdate(node_sets={"node": update}), 3, shared=shared)
 
@@ -98,16 +97,3 @@ def test_the_steps_walk_through_the_states_of_the_layer():
         rtol=1e-5,
         atol=1e-6,
     )
-
-
-def test_relation_vectors_start_where_they_are_told_to():
-    for scale, low, high in ((None, 0.1, 1 / np.sqrt(UNITS) + 1e-6), (5.0, 3.0, 40.0)):
-        update = RelationalNodeSetUpdate(
-            RELATIONS,
-            message=GatedMessage(UNITS),
-            aggregation=Attention(2),
-            update=SymmetricGRUUpdate(UNITS),
-            relation_scale=scale,
-        )
-        update.build()
-        assert low < np.abs(update.relation_vectors.numpy()).max() < high

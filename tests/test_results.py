@@ -1,0 +1,63 @@
+"""What the pages and pictures say is what the results say, and the results are of the recipes in the package."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from sggnn_tf import training
+from sggnn_tf.tasks import TASKS
+from sggnn_tf.training import table_pictures, table_text
+from sggnn_tf.training.cells import read_result
+from sggnn_tf.training.tables import SEEDS, read_results
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "docs" / "results"
+FILES = sorted(path for task in TASKS for path in (RESULTS / task).rglob("*-seed*.json"))
+CELLS = [path for path in FILES if not path.name.startswith("longer")]
+HOW = "Make it anew: sggnn tables TASK --from docs/results --into docs/results.md --into README.md"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+def test_tables_on_a_page_are_made_of_the_results(page):
+    text = (ROOT / page).read_text()
+    assert table_text.MARK.search(text)
+    assert table_text.rewrite(text, RESULTS) == text, HOW
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_pictures_show_the_results(task):
+    shown = table_pictures.shown(task, RESULTS)
+    assert shown
+    for name, content in shown.items():
+        with Image.open(RESULTS / name) as picture:
+            assert json.loads(picture.text["Description"]) == content, HOW
+
+
+@pytest.mark.parametrize("path", CELLS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_result_is_of_a_seed_of_the_tables_and_of_the_recipe(path):
+    result = read_result(path)
+    config = training.Config(**result["config"])
+    assert config.seed in SEEDS
+    assert path.name.endswith(f"-seed{config.seed}.json")
+    assert (path.parent.name, path.parent.parent.name) == (config.model, config.task)
+    assert result["versions"]["keras"].startswith("3.")
+    assert len(result["history"]) == result["epochs"] >= result["best_epoch"]
+    assert result["seconds"] > 0
+    own = {} if config.start_from is None else {"start_from": config.start_from, "units": config.units}
+    recipe = training.for_task(
+        config.task, config.model, seed=config.seed, task_arguments=config.task_arguments, jit=config.jit, **own
+    )
+    assert config == recipe
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_no_result_has_the_path_of_a_machine(path):
+    assert not re.search(r'"/|[A-Z]:\\\\', path.read_text())
+
+
+def test_every_model_has_results():
+    for task in TASKS:
+        assert len(read_results(task, RESULTS)) >= 1
