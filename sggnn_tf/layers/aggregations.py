@@ -87,15 +87,20 @@ class Attention(Aggregation):
 
     Args:
       num_heads: the number of heads H; it has to divide the width.
+      relation_gain: how many times as large as printed `K`'s part for `a_r` starts. Relation vectors start so small
+        that at 1 a key has next to nothing of its relation; at sqrt(3 D) as much as of its message.
       value_projection: whether to project values, `V mu_e` for each head, as attention elsewhere does. The paper
         found it to hurt; it is here to show that.
     """
 
     uses_relation_vectors = True
 
-    def __init__(self, num_heads: int = 2, *, value_projection: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, num_heads: int = 2, *, relation_gain: float = 1.0, value_projection: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
+        self.relation_gain = relation_gain
         self.value_projection = value_projection
 
     def build(self, units: int) -> None:
@@ -103,7 +108,8 @@ class Attention(Aggregation):
         shape = (units, units)
         self.query_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(units), name="query_kernel")
         self.key_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(2 * units), name="key_kernel")
-        self.relation_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(2 * units), name="relation_kernel")
+        large = UniformFanIn(2 * units / self.relation_gain**2)
+        self.relation_kernel = self.add_weight(shape=shape, initializer=large, name="relation_kernel")
         if self.value_projection:
             self.value_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(units), name="value_kernel")
 
@@ -144,7 +150,11 @@ class Attention(Aggregation):
         return tf.reduce_sum(by_head(products, self.num_heads), axis=-1)
 
     def get_config(self) -> dict[str, Any]:
-        config = {"num_heads": self.num_heads, "value_projection": self.value_projection}
+        config = {
+            "num_heads": self.num_heads,
+            "relation_gain": self.relation_gain,
+            "value_projection": self.value_projection,
+        }
         return {**super().get_config(), **config}
 
 

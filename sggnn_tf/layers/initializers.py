@@ -25,7 +25,7 @@ class UniformFanIn(keras.initializers.RandomUniform):
       seed: of the random numbers.
     """
 
-    def __init__(self, fan_in: int, offset: float | Sequence[float] = 0.0, seed: int | None = None) -> None:
+    def __init__(self, fan_in: float, offset: float | Sequence[float] = 0.0, seed: int | None = None) -> None:
         bound = 1.0 / math.sqrt(fan_in)
         super().__init__(-bound, bound, seed)
         self.fan_in = fan_in
