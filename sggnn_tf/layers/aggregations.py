@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from sggnn_tf.layers.incoming_edges import MANY_RELATIONS, IncomingEdges, take
-from sggnn_tf.layers.initializers import UniformFanIn, tensor
+from sggnn_tf.layers.initializers import InTurn, UniformFanIn, tensor
 
 Weights = dict[str, tf.Tensor]
 
@@ -24,8 +24,8 @@ class Aggregation(keras.layers.Layer, abc.ABC):
     uses_relation_vectors = False
     """Whether `prepare` needs the relation vectors."""
 
-    def build(self, units: int) -> None:
-        """Creates the weights for messages of this width; there may be none."""
+    def build(self, units: int, num_relations: int) -> None:
+        """Creates the weights for messages of this width over so many relations; there may be none."""
 
     def prepare(self, edges: IncomingEdges, relation_vectors: tf.Tensor | None) -> Weights:
         """Returns what all steps share."""
@@ -87,8 +87,10 @@ class Attention(Aggregation):
 
     Args:
       num_heads: the number of heads H; it has to divide the width.
-      relation_gain: how many times as large as printed `K`'s part for `a_r` starts. Relation vectors start so small
-        that at 1 a key has next to nothing of its relation; at sqrt(3 D) as much as of its message.
+      head_bias: if it is not 0, each head has a learned bias for each relation, `w_e + b_r`, and head number i starts
+        with this bias for relation number i, in turn. So each head starts by listening along one relation, and
+        gradients reach far along every one; without it, all start with the mean over all neighbours. (Not in the
+        paper.)
       value_projection: whether to project values, `V mu_e` for each head, as attention elsewhere does. The paper
         found it to hurt; it is here to show that.
     """
@@ -96,20 +98,23 @@ class Attention(Aggregation):
     uses_relation_vectors = True
 
     def __init__(
-        self, num_heads: int = 2, *, relation_gain: float = 1.0, value_projection: bool = False, **kwargs: Any
+        self, num_heads: int = 2, *, head_bias: float = 0.0, value_projection: bool = False, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
-        self.relation_gain = relation_gain
+        self.head_bias = head_bias
         self.value_projection = value_projection
 
-    def build(self, units: int) -> None:
+    def build(self, units: int, num_relations: int) -> None:
         check_heads(units, self.num_heads, self.name)
         shape = (units, units)
         self.query_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(units), name="query_kernel")
         self.key_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(2 * units), name="key_kernel")
-        large = UniformFanIn(2 * units / self.relation_gain**2)
-        self.relation_kernel = self.add_weight(shape=shape, initializer=large, name="relation_kernel")
+        self.relation_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(2 * units), name="relation_kernel")
+        if self.head_bias:
+            self.head_bias_weight = self.add_weight(
+                shape=(num_relations, self.num_heads), initializer=InTurn(self.head_bias), name="head_bias"
+            )
         if self.value_projection:
             self.value_kernel = self.add_weight(shape=shape, initializer=UniformFanIn(units), name="value_kernel")
 
@@ -126,6 +131,8 @@ class Attention(Aggregation):
             weights = {"query": tf.concat(joined, axis=1)}
         else:
             weights = {"query": query, "key": key, "relation": of_relations}
+        if self.head_bias:
+            weights["head_bias"] = tensor(self.head_bias_weight, dtype)
         if self.value_projection:
             weights["value"] = tensor(self.value_kernel, dtype)
         return weights
@@ -138,6 +145,10 @@ class Attention(Aggregation):
         return softmax_by_receiver(self._scores(rows, state, edges, weights), edges)
 
     def _scores(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
+        scores = self._products(rows, state, edges, weights)
+        return scores + edges.relation_at_edges(weights["head_bias"]) if self.head_bias else scores
+
+    def _products(self, rows: tf.Tensor, state: tf.Tensor, edges: IncomingEdges, weights: Weights) -> tf.Tensor:
         queries = state @ weights["query"]
         if is_folded(self.num_heads, len(edges.relations)):
             split = [self.num_heads * rows.shape[1], self.num_heads * len(edges.relations)]
@@ -152,7 +163,7 @@ class Attention(Aggregation):
     def get_config(self) -> dict[str, Any]:
         config = {
             "num_heads": self.num_heads,
-            "relation_gain": self.relation_gain,
+            "head_bias": self.head_bias,
             "value_projection": self.value_projection,
         }
         return {**super().get_config(), **config}

@@ -111,6 +111,10 @@ class IncomingEdges:
             return take(values, self.row_relation)
         return tf.one_hot(self.row_relation, len(self.relations), dtype=values.dtype) @ values
 
+    def relation_at_edges(self, values: tf.Tensor) -> tf.Tensor:
+        """What each edge reads of values by relation."""
+        return take(values, self.receiver_and_relation % len(self.relations))
+
     def from_senders(self, values: tf.Tensor) -> tf.Tensor:
         """What each row reads of values by sending node."""
         return take(values, self.row_sender)

@@ -31,9 +31,6 @@ class InitialStates(GraphLayer):
       embedding_units: the width of each embedding, before the projection.
       node_sets: by name of a node set, what its features are.
       context: what the features of the context are.
-      shared_scale: if it is not 0, a learned vector is added to the states of all nodes of a set, and this is the
-        deviation from which it starts. All nodes then have something in common, by which attention, whose queries have
-        no bias, can prefer a relation wherever a node is and whatever it holds.
       node_dropout: in training, the share of nodes whose first state is zero. So a model cannot learn graphs by heart.
       seed: of the dropout.
 
@@ -51,7 +48,6 @@ class InitialStates(GraphLayer):
         embedding_units: int,
         node_sets: Mapping[str, Features],
         context: Features | None = None,
-        shared_scale: float = 0.0,
         node_dropout: float = 0.0,
         seed: int | None = None,
         **kwargs: Any,
@@ -59,7 +55,6 @@ class InitialStates(GraphLayer):
         super().__init__(autocast=False, **kwargs)
         if not 0.0 <= node_dropout < 1.0:
             raise ValueError(f"{self.name}: node_dropout is at least 0 and below 1, not {node_dropout}.")
-        self.shared_scale = shared_scale
         self.node_dropout = node_dropout
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed) if node_dropout else None
@@ -77,7 +72,7 @@ class InitialStates(GraphLayer):
             )
             for index, (set_name, name, size) in enumerate(self._categorical())
         }
-        self.kernels, self.shared = {}, {}
+        self.kernels = {}
         for index, (set_name, features) in enumerate(self.node_sets.items()):
             width = self._width(features) + self._width(self.context)
             if width == 0:
@@ -85,9 +80,6 @@ class InitialStates(GraphLayer):
             else:
                 initializer, shape = UniformFanIn(width), (width, self.units)
             self.kernels[set_name] = self.add_weight(shape=shape, initializer=initializer, name=f"kernel_{index}")
-            if self.shared_scale:
-                normal = keras.initializers.RandomNormal(stddev=self.shared_scale)
-                self.shared[set_name] = self.add_weight(shape=(self.units,), initializer=normal, name=f"shared_{index}")
 
     def call(self, graph: Any, training: bool | None = None) -> Any:
         check_merged(graph, self.name)
@@ -102,8 +94,6 @@ class InitialStates(GraphLayer):
                 states[set_name] = tf.concat(inputs, axis=1) @ kernel
             else:
                 states[set_name] = tf.ones([nodes.total_size, 1], self.compute_dtype) * kernel
-            if self.shared_scale:
-                states[set_name] += tensor(self.shared[set_name], self.compute_dtype)
             if training and self.node_dropout:
                 states[set_name] = self._with_hidden_nodes(states[set_name])
         return graph.replace_features(
@@ -117,7 +107,6 @@ class InitialStates(GraphLayer):
             "embedding_units": self.embedding_units,
             "node_sets": {name: dict(features) for name, features in self.node_sets.items()},
             "context": dict(self.context),
-            "shared_scale": self.shared_scale,
             "node_dropout": self.node_dropout,
             "seed": self.seed,
         }

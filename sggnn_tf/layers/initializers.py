@@ -25,7 +25,7 @@ class UniformFanIn(keras.initializers.RandomUniform):
       seed: of the random numbers.
     """
 
-    def __init__(self, fan_in: float, offset: float | Sequence[float] = 0.0, seed: int | None = None) -> None:
+    def __init__(self, fan_in: int, offset: float | Sequence[float] = 0.0, seed: int | None = None) -> None:
         bound = 1.0 / math.sqrt(fan_in)
         super().__init__(-bound, bound, seed)
         self.fan_in = fan_in
@@ -71,6 +71,26 @@ class RelationMatrices(keras.initializers.Initializer):
 
     def get_config(self) -> dict[str, Any]:
         return {"fans": self.fans, "seed": self.uniform.get_config()["seed"]}
+
+
+@keras.saving.register_keras_serializable("sggnn_tf")
+class InTurn(keras.initializers.Initializer):
+    """A value at one place of each column, the first in the first row, the next in the second, and so on; else zeros.
+
+    Args:
+      value: the value.
+    """
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        rows, columns = shape
+        chosen = np.arange(rows)[:, None] == np.arange(columns)[None, :] % rows
+        return tf.cast(self.value * chosen, dtype or keras.config.floatx())
+
+    def get_config(self) -> dict[str, Any]:
+        return {"value": self.value}
 
 
 def tensor(weight: Any, dtype: str) -> tf.Tensor:

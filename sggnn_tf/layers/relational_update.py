@@ -145,7 +145,7 @@ class RelationalNodeSetUpdate(SteppedNodeSetUpdate):
 
     def build(self, graph_spec: Any = None) -> None:
         self.message.build(len(self.relations))
-        self.aggregation.build(self.units)
+        self.aggregation.build(self.units, len(self.relations))
         self.update.build()
         if self.message.uses_relation_vectors or self.aggregation.uses_relation_vectors:
             self.relation_vectors = self.add_weight(

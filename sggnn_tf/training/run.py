@@ -156,7 +156,6 @@ def make_model(config: Config, schema: Any) -> GraphModel:
         label=config.label,
         ignore=config.ignore,
         embedding_units=config.embedding_units,
-        shared_scale=config.shared_scale,
         node_dropout=config.node_dropout,
         dtype=config.precision,
         **config.switches,
