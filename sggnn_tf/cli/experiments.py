@@ -94,7 +94,7 @@ def search(
     workdir: Annotated[Path, typer.Option(help="Where the runs are.")] = Path("runs/search"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the trials as JSON, for programs.")] = False,
 ) -> None:
-    """Search for the settings of models on a task: random ones from the paper's ranges, chosen on `valid`.
+    """Search for the settings of models on a task: random ones from the task's ranges, chosen on `valid`.
 
     Every model gets the same number of trials, of the same values. A trial that is done is never run again: stop at
     will, and start again, also with more trials.

@@ -29,7 +29,7 @@ RECIPE = {
     "epochs": 40,
     "patience": 20,
     "dropout": 0.3,
-    "node_dropout": 0.15,
+    "node_dropout": 0.05,
     "num_heads": 4,
     "head_bias": 2.0,
     "gate_bias": 3.0,
@@ -40,7 +40,7 @@ RECIPE = {
 RECIPE_OF_MODEL: dict[str, dict[str, Any]] = {}
 RANGES: dict[str, Sequence[Any]] = {
     "dropout": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),  # The paper's, in steps.
-    "node_dropout": (0.0, 0.15),
+    "node_dropout": (0.0, 0.05),
     "learning_rate": (1e-3, 3e-3),
 }
 

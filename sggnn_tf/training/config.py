@@ -38,7 +38,6 @@ class Config:
       learning_rate: of Adam.
       schedule: `constant`, or `cosine`: the learning rate falls with each epoch, to almost nothing in the last one.
       warmup: the number of epochs in which the learning rate rises to its value.
-      weight_decay: of Adam: by this share of the learning rate, weights shrink in each step.
       clip_norm: gradients are scaled down to this global norm.
       label_smoothing: see `SmoothedCrossentropy`.
       loss: `items`, the mean over all questions; or `graphs`, the sum over the questions of a graph, in the mean over
@@ -70,7 +69,6 @@ class Config:
     learning_rate: float = 1e-3
     schedule: Literal["constant", "cosine"] = "constant"
     warmup: int = 0
-    weight_decay: float = 0.0
     clip_norm: float = 3.0
     label_smoothing: float = 0.1
     loss: Literal["items", "graphs"] = "items"
@@ -97,8 +95,6 @@ class Config:
                 raise ValueError(f"{name} is {getattr(self, name)}; it has to be at least {smallest}.")
         if not self.learning_rate > 0 or not self.clip_norm > 0:
             raise ValueError("The learning rate and the norm to clip to have to be above 0.")
-        if not self.weight_decay >= 0:
-            raise ValueError(f"weight_decay is {self.weight_decay}; it has to be at least 0.")
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing is {self.label_smoothing}; it has to be from 0 to below 1.")
         if self.schedule not in ("constant", "cosine"):

@@ -166,7 +166,6 @@ def make_model(config: Config, schema: Any) -> GraphModel:
     optimizer = keras.optimizers.Adam(
         config.learning_rate,
         epsilon=1e-8,
-        weight_decay=config.weight_decay or None,
         global_clipnorm=config.clip_norm,
         gradient_accumulation_steps=config.accumulate if config.accumulate > 1 else None,
     )
