@@ -154,7 +154,8 @@ def test_every_option_reaches_the_run(fake, tmp_path):
     options = (
         "--model sggnn-rv-gat --length 4 --argument letters=62 --units 8 --steps 2 --dropout 0.2 "
         "--switch gate_bias=1.5 --switch candidate_bias=false --seed 3 --epochs 2 --patience 4 --batch-size 6 "
-        "--learning-rate 0.01 --accumulate 2 --jit --precision mixed_bfloat16 --workdir here"
+        "--learning-rate 0.01 --schedule constant --warmup 1 --clip-norm 2 --node-dropout 0.3 --start-from there "
+        "--accumulate 2 --jit --precision mixed_bfloat16 --workdir here"
     )
     result = CliRunner().invoke(app, ["train", "conditional_recall", *options.split()])
     assert result.exit_code == 0, result.output
@@ -174,6 +175,11 @@ def test_every_option_reaches_the_run(fake, tmp_path):
         patience=4,
         batch_size=6,
         learning_rate=0.01,
+        schedule="constant",
+        warmup=1,
+        clip_norm=2.0,
+        node_dropout=0.3,
+        start_from="there",
         accumulate=2,
         jit=True,
         precision="mixed_bfloat16",
@@ -337,8 +343,8 @@ def test_search_prints_the_best_on_valid_first(fake, run):
     assert len(fake.calls) == 4
     assert len({trial["accuracy"] for trial in found}) > 1
     assert [trial["accuracy"] for trial in found] == sorted((trial["accuracy"] for trial in found), reverse=True)
-    rows = [(f"{trial['accuracy']:.1%}", "1.250", str(trial["settings"]["units"])) for trial in found]
-    assert re.findall(r"│ (\S+%) │ (\S+) │ (\d+) │", said) == rows
+    rows = [(f"{trial['accuracy']:.1%}", "1.250", str(trial["settings"]["dropout"])) for trial in found]
+    assert re.findall(r"│ (\S+%) │ (\S+) │ (\S+) ", said) == rows
     assert {config.task_arguments["length"] for config, _, _ in fake.calls} == {5}
 
 

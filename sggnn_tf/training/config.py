@@ -99,8 +99,6 @@ class Config:
             raise ValueError(f"label_smoothing is {self.label_smoothing}; it has to be from 0 to below 1.")
         if self.schedule not in ("constant", "cosine"):
             raise ValueError(f"schedule is {self.schedule!r}; it has to be 'constant' or 'cosine'.")
-        if self.warmup >= self.epochs:
-            raise ValueError(f"warmup is {self.warmup}; it has to be below the {self.epochs} epochs.")
         if self.batch_size % self.devices:
             raise ValueError(f"batch_size is {self.batch_size}; it has to be a multiple of the {self.devices} devices.")
         if self.jit and self.devices > 1:

@@ -21,7 +21,7 @@ ENTRIES = [
 def drawn(monkeypatch):
     """Draws entries and returns the axes, instead of writing them."""
     figures = []
-    monkeypatch.setattr(table_picture, "save", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr(table_picture, "save", lambda figure, path, about: figures.append(figure))
 
     def draw(entries):
         table_picture.draw_table(entries, "a table", "nowhere.png")

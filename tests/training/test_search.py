@@ -77,7 +77,6 @@ def test_trials_are_in_turn_with_the_seed_and_the_settings_of_the_search():
     ]
     assert {(cell.seed, cell.task_arguments["seed"], cell.settings["epochs"]) for cell in trials} == {(7, 7, 3)}
     ranges = tasks.make("conditional_recall", length=5).ranges("rgat")
-    assert ranges["steps"] == (5, 6, 8)
     for cell in trials:  # What is searched for goes before what is given for all.
         assert cell.settings["dropout"] in ranges["dropout"]
 
