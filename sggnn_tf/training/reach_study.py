@@ -10,7 +10,7 @@ import keras
 from sggnn_tf import data
 from sggnn_tf.analysis.reach import Reach, ReachHistory, joined, model_reach
 from sggnn_tf.training.config import Config, for_task, versions
-from sggnn_tf.training.run import make_batches, make_model
+from sggnn_tf.training.run import learning_rates, make_batches, make_model
 
 GRAPHS = 20
 
@@ -87,12 +87,11 @@ def _history(config: Config, epochs: Sequence[int], probes: int | None) -> dict[
         return {0: model_reach(model, batch, probes=probes)}
     history = ReachHistory(batch, epochs=epochs, probes=probes)
     train = make_batches(config, examples)["train"]
-    rate = keras.callbacks.LearningRateScheduler(lambda epoch, _: config.rate_of_epoch(epoch))
     model.fit(
         train.dataset(endless=True),
         steps_per_epoch=len(train),
         epochs=max(epochs),
         verbose=0,
-        callbacks=[history, rate],
+        callbacks=[history, learning_rates(config)],
     )
     return history.history

@@ -103,7 +103,7 @@ def _train(
                 _Chosen(),
                 stopping,
                 _Finite(workdir),
-                keras.callbacks.LearningRateScheduler(lambda epoch, _: config.rate_of_epoch(epoch)),
+                learning_rates(config),
                 _Log(workdir / METRICS, checkpoints, len(examples["train"])),
                 checkpoints,
                 *writers,
@@ -172,6 +172,11 @@ def make_model(config: Config, schema: Any) -> GraphModel:
     accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
     model.compile(optimizer, loss, metrics=[accuracy], jit_compile=config.jit)
     return model
+
+
+def learning_rates(config: Config) -> keras.callbacks.Callback:
+    """The callback that sets the learning rate of each epoch."""
+    return keras.callbacks.LearningRateScheduler(lambda epoch, _: config.rate_of_epoch(epoch))
 
 
 def take_weights(model: GraphModel, trained: GraphModel, name: str) -> None:

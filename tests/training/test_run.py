@@ -65,7 +65,13 @@ def test_fit_by_hand_gives_the_same(finished):
     examples = config.examples()
     batches = training.make_batches(config, examples)
     model = training.make_model(config, examples["train"].schema)
-    history = model.fit(batches["train"].dataset(), validation_data=batches["valid"].dataset(), epochs=2, verbose=0)
+    history = model.fit(
+        batches["train"].dataset(),
+        validation_data=batches["valid"].dataset(),
+        epochs=2,
+        verbose=0,
+        callbacks=[training.learning_rates(config)],
+    )
     result = json.loads((finished / "result.json").read_text())
     for name in ("loss", "accuracy", "val_loss", "val_accuracy"):
         assert history.history[name] == [epoch[name] for epoch in result["history"][:2]]
@@ -88,7 +94,7 @@ def test_a_folder_with_a_run_is_refused_unless_it_is_resumed(finished):
 
 
 def test_a_run_goes_on_with_the_same_settings_and_versions_only(copied):
-    with pytest.raises(ValueError, match=r"another learning_rate: 0\.001, not 0\.5"):
+    with pytest.raises(ValueError, match=r"another learning_rate: 0\.003, not 0\.5"):
         training.train(runs.recall(learning_rate=0.5), copied, resume=True)
     config = json.loads((copied / "config.json").read_text())
     config["versions"]["tensorflow"] = "1.0"
