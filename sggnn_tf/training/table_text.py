@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sggnn_tf import tasks
 from sggnn_tf.models import MODELS
 from sggnn_tf.training.cells import read_result
 from sggnn_tf.training.config import Config
@@ -126,6 +127,19 @@ def reach_table(task: str, folder: Path) -> str:
     )
 
 
+def search_table(task: str, folder: Path) -> str:
+    """The trials of a search, kept in `search` beside the results: accuracy on valid by model and settings."""
+    found: dict[str, dict[str, str]] = {}
+    for path in sorted((folder / "search" / task).glob("*/*-trial*.json")):
+        result = read_result(path)
+        recipe = _recipe(result["config"])
+        tried = ", ".join(f"{name} {recipe[name]}" for name in tasks.make(task).ranges(path.parent.name))
+        found.setdefault(tried, {})[path.parent.name] = f"{100 * result['valid']['accuracy']:.1f}"
+    models = [model for model in MODELS if any(model in each for each in found.values())]
+    rows = [[tried, *(each.get(model, "") for model in models)] for tried, each in found.items()]
+    return markdown(["% right on valid", *(f"`{model}`" for model in models)], rows)
+
+
 PARTS: Mapping[str, Callable[[str, Path], str]] = {
     "table": main_table,
     "further": further_table,
@@ -133,6 +147,7 @@ PARTS: Mapping[str, Callable[[str, Path], str]] = {
     "longer": longer_table,
     "recipe": recipe_table,
     "reach": reach_table,
+    "search": search_table,
 }
 
 

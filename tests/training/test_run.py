@@ -156,3 +156,18 @@ def test_an_unfinished_run_cannot_be_evaluated(copied):
 def test_gradients_of_several_batches_make_a_step(tmp_path):
     result = training.train(runs.recall(accumulate=2, epochs=1), tmp_path)
     assert np.isfinite(result["history"][0]["loss"])
+
+
+def test_the_best_epoch_is_the_most_accurate_and_of_equals_the_one_with_the_lowest_loss(finished):
+    result = json.loads((finished / "result.json").read_text())
+    places = range(len(result["history"]))
+    best = max(places, key=lambda at: (result["history"][at]["val_accuracy"], -result["history"][at]["val_loss"]))
+    assert result["best_epoch"] == best + 1
+
+
+def test_of_equal_accuracies_the_lower_loss_is_chosen():
+    logs = [{"val_accuracy": 0.5, "val_loss": 3.0}, {"val_accuracy": 0.5, "val_loss": 2.9}]
+    logs += [{"val_accuracy": 0.4999, "val_loss": 0.1}]
+    for each in logs:
+        runs_module._Chosen().on_epoch_end(0, each)
+    assert logs[1][runs_module.CHOSEN_BY] > logs[0][runs_module.CHOSEN_BY] > logs[2][runs_module.CHOSEN_BY]

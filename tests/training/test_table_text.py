@@ -83,6 +83,16 @@ def test_the_recipe_says_what_is_shared_and_what_is_a_models_own(results):
     assert "`gate_bias`" in found
 
 
+def test_trials_of_a_search_are_a_table(results):
+    put(results / "search", "conditional_recall", "rgcn", "length7-trial000", 1, 0.5, dropout=0.4)
+    path = results / "search" / "conditional_recall" / "rgcn" / "length7-trial000-seed1.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "valid": {"accuracy": 0.625}}))
+    head, _, row = rows(table_text.search_table("conditional_recall", results))
+    assert head == ["% right on valid", "`rgcn`"]
+    assert row[0].startswith("dropout 0.4, ")
+    assert row[1] == "62.5"
+
+
 def test_a_page_is_made_anew_between_its_marks_only(results):
     page = "# A\n<!-- sggnn tables tree_max: table -->\nold\n<!-- end -->\nB\n<!-- sggnn tables x: y -->\n"
     made = table_text.rewrite(page, results)

@@ -59,3 +59,32 @@ def test_trees_have_nodes_and_graphs(tmp_path):
     node, graph = tables.read_table("tree_max", tmp_path)
     assert (node.column, node.values, node.paper) == ("node", (95.0,), 95.7)
     assert (graph.column, graph.values, graph.paper) == ("graph", (30.0,), 31.7)
+
+
+def test_a_cell_that_another_process_has_taken_is_left_to_it(tmp_path, monkeypatch):
+    ran = []
+
+    def train(config, workdir, **options):
+        if config.seed == 1:
+            raise cells.RunInUseError("Another run is using it.")
+        ran.append(config.seed)
+        return {"config": config.to_dict(), "test": {"accuracy": 0.5}}
+
+    monkeypatch.setattr(cells, "train", train)
+    grid = list(tables.recall_cells(["rgcn"], [3], [1, 2]))
+    cells.run_cells(grid, tmp_path / "results", tmp_path / "runs")
+    assert ran == [2]
+    assert [cell.path(tmp_path / "results").exists() for cell in grid] == [False, True]
+
+
+def test_warm_cells_start_from_the_runs_of_a_shorter_length(tmp_path):
+    folder = tmp_path / "conditional_recall" / "rgcn" / "length10-seed1"
+    folder.mkdir(parents=True)
+    config = training.for_task("conditional_recall", "rgcn", seed=1, task_arguments={"length": 10}, units=24)
+    (folder / "config.json").write_text(json.dumps({"config": config.to_dict()}))
+    (cell,) = tables.warm_cells(["rgcn"], [20], [1], 10, tmp_path, {"epochs": 3})
+    assert cell.variant == "length20-from10"
+    assert cell.settings == {"start_from": folder.as_posix(), "units": 24, "epochs": 3}
+    assert cell.task_arguments == {"length": 20}
+    with pytest.raises(ValueError, match="There is no run in"):
+        list(tables.warm_cells(["rgcn"], [20], [2], 10, tmp_path))
