@@ -66,20 +66,21 @@ def tables(
                 cells = list(grids.recall_cells(model_names(models), numbers, chosen, of_each, settings))
         _run(cells, out, workdir, console)
     entries = grids.read_table(task, from_ or out)
-    if not entries:
-        raise ValueError(f"There are no results of {task} in {from_ or out}.")
     drawn = table_pictures.draw_all(task, from_ or out, picture)
+    if not drawn:
+        raise ValueError(f"There are no results of {task} in {from_ or out}.")
     for page in into or ():
         _rewrite(page, from_ or out, task)
     if as_json:
         typer.echo(json.dumps([{**entry._asdict(), "mean": entry.mean, "spread": entry.spread} for entry in entries]))
         return
-    columns = list(dict.fromkeys(entry.column for entry in entries))
-    table = Table("model", *columns, title=f"{task}: % right, mean ± spread over (seeds) | paper")
-    for name in MODELS:
-        row = {entry.column: entry for entry in entries if entry.model == name}
-        table.add_row(name, *(_cell_text(row.get(column)) for column in columns))
-    console.print(table)
+    if entries:
+        columns = list(dict.fromkeys(entry.column for entry in entries))
+        table = Table("model", *columns, title=f"{task}: % right, mean ± spread over (seeds) | paper")
+        for name in MODELS:
+            row = {entry.column: entry for entry in entries if entry.model == name}
+            table.add_row(name, *(_cell_text(row.get(column)) for column in columns))
+        console.print(table)
     console.print(f"Drawn in {', '.join(str(path) for path in drawn)}")
 
 
