@@ -355,3 +355,16 @@ def test_report_writes_a_page(fake, run, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "rgat/length3-seed2" in page
+
+
+def test_a_page_gets_the_table(fake, run, tmp_path):
+    run(*TABLE)
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- sggnn tables conditional_recall: table -->\n<!-- end -->\nafter\n")
+    code, _, said = run("tables", "conditional_recall", "--from", "out", "--into", page)
+    assert code == 0, said
+    assert "| `rgat` |" in page.read_text()
+    assert page.read_text().endswith("<!-- end -->\nafter\n")
+    code, _, said = run("tables", "conditional_recall", "--from", "out", "--into", "nowhere.md")
+    assert code == 2
+    assert "--into nowhere.md cannot be read" in said

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from sggnn_tf.cli.experiments import model_names
 from sggnn_tf.cli.options import whole_numbers
@@ -118,8 +118,9 @@ def _print(console: Console, measured: dict[str, Any]) -> None:
         lines = {model: each[epoch] for model, each in measured["reach"].items() if epoch in each}
         hops = sorted({int(hop) for each in lines.values() for hop in each["by_hop"]})
         shown = hops if len(hops) <= 6 else sorted({hops[round(place * (len(hops) - 1) / 5)] for place in range(6)})
-        title = f"norm by hops, after {epoch} epochs, mean over pairs and {len(measured['seeds'])} seeds"
-        table = Table("model", *(f"{hop} hops" for hop in shown), "radius", title=title)
+        when = "at the start" if epoch == "0" else f"after {epoch} epochs"
+        title = f"norm by hops, {when}, mean over pairs of {len(measured['seeds'])} seed(s)"
+        table = Table(Column("model", no_wrap=True), *(f"{hop} hops" for hop in shown), "radius", title=title)
         for model, each in lines.items():
             norms = (f"{each['by_hop'][str(hop)]:.1e}" if str(hop) in each["by_hop"] else "" for hop in shown)
             table.add_row(model, *norms, f"{each['radius']:.2f}")
