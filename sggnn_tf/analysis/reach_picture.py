@@ -49,3 +49,9 @@ def panels(measured: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, dic
             title = "at the start" if epoch == "0" else f"after {epoch} epochs"
             found.setdefault(title, {})[model] = {int(hop): norm for hop, norm in figures["by_hop"].items()}
     return found
+
+
+def title_of(measured: Mapping[str, Any]) -> str:
+    """What a picture of a measurement is of: the task and its arguments."""
+    words = ", ".join(f"{name} {value}" for name, value in measured["task_arguments"].items())
+    return f"{measured['task']} {words}".strip()

@@ -107,10 +107,9 @@ def _measured(
 
 
 def _draw(measured: dict[str, Any], picture: Path) -> None:
-    from sggnn_tf.analysis.reach_picture import draw_reach, panels
+    from sggnn_tf.analysis.reach_picture import draw_reach, panels, title_of
 
-    words = ", ".join(f"{name} {value}" for name, value in measured["task_arguments"].items())
-    draw_reach(panels(measured["reach"]), picture, f"{measured['task']} {words}".strip())
+    draw_reach(panels(measured["reach"]), picture, title_of(measured))
 
 
 def _print(console: Console, measured: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sggnn_tf.analysis.lines_picture import draw_lines
-from sggnn_tf.analysis.reach_picture import draw_reach, panels
+from sggnn_tf.analysis.reach_picture import draw_reach, panels, title_of
 from sggnn_tf.analysis.table_picture import draw_table
 from sggnn_tf.training.table_text import read_longer, read_reach
 from sggnn_tf.training.tables import read_table
@@ -37,14 +37,9 @@ def draw_all(task: str, folder: Path, picture: Path | None = None) -> list[Path]
             lines = {model: {int(x): values for x, values in each.items()} for model, each in content.items()}
             draw_lines(lines, "characters of a string", "% right on test", path, about=about)
         elif name.endswith("_reach.png"):
-            draw_reach(panels(content), path, _title(read_reach(task, folder)), about=about)
+            draw_reach(panels(content), path, title_of(read_reach(task, folder)), about=about)
         else:
             path = picture or path
             draw_table(read_table(task, folder), f"{task}, mean over seeds", path, about=about)
         drawn.append(path)
     return drawn
-
-
-def _title(measured: dict[str, Any]) -> str:
-    words = ", ".join(f"{name} {value}" for name, value in measured["task_arguments"].items())
-    return f"{measured['task']} {words}".strip()
