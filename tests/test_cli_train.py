@@ -154,7 +154,8 @@ def test_every_option_reaches_the_run(fake, tmp_path):
     options = (
         "--model sggnn-rv-gat --length 4 --argument letters=62 --units 8 --steps 2 --dropout 0.2 "
         "--switch gate_bias=1.5 --switch candidate_bias=false --seed 3 --epochs 2 --patience 4 --batch-size 6 "
-        "--learning-rate 0.01 --schedule constant --warmup 1 --clip-norm 2 --node-dropout 0.3 --start-from there "
+        "--learning-rate 0.01 --schedule constant --warmup 1 --clip-norm 2 --node-dropout 0.3 "
+        "--embedding-stddev 0.5 --start-from there "
         "--accumulate 2 --jit --precision mixed_bfloat16 --workdir here"
     )
     result = CliRunner().invoke(app, ["train", "conditional_recall", *options.split()])
@@ -179,6 +180,7 @@ def test_every_option_reaches_the_run(fake, tmp_path):
         warmup=1,
         clip_norm=2.0,
         node_dropout=0.3,
+        embedding_stddev=0.5,
         start_from="there",
         accumulate=2,
         jit=True,

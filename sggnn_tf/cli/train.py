@@ -29,6 +29,7 @@ def train(
     units: Annotated[int | None, typer.Option(help="The width of the states.")] = None,
     steps: Annotated[int | None, typer.Option(help="The number of steps.")] = None,
     dropout: Annotated[float | None, typer.Option(help="The rate of dropout.")] = None,
+    embedding_stddev: Annotated[float | None, typer.Option(help="The spread of the initial embeddings.")] = None,
     node_dropout: Annotated[float | None, typer.Option(help="The share of nodes hidden in training.")] = None,
     switch: Annotated[
         list[str] | None, typer.Option(help="A switch of the model, such as gate_bias=0; `sggnn models --json`.")
@@ -70,6 +71,7 @@ def train(
         "units": units,
         "steps": steps,
         "dropout": dropout,
+        "embedding_stddev": embedding_stddev,
         "node_dropout": node_dropout,
         "seed": seed,
         "epochs": epochs,

@@ -31,6 +31,8 @@ class InitialStates(GraphLayer):
       embedding_units: the width of each embedding, before the projection.
       node_sets: by name of a node set, what its features are.
       context: what the features of the context are.
+      embedding_stddev: the spread of the initial embeddings. 1 is usual. With less, values that mean the same are told
+        from others sooner, since what is learned of a value is soon larger than what it started with.
       node_dropout: in training, the share of nodes whose first state is zero. So a model cannot learn graphs by heart.
       seed: of the dropout.
 
@@ -48,6 +50,7 @@ class InitialStates(GraphLayer):
         embedding_units: int,
         node_sets: Mapping[str, Features],
         context: Features | None = None,
+        embedding_stddev: float = 1.0,
         node_dropout: float = 0.0,
         seed: int | None = None,
         **kwargs: Any,
@@ -55,6 +58,9 @@ class InitialStates(GraphLayer):
         super().__init__(autocast=False, **kwargs)
         if not 0.0 <= node_dropout < 1.0:
             raise ValueError(f"{self.name}: node_dropout is at least 0 and below 1, not {node_dropout}.")
+        if not embedding_stddev > 0.0:
+            raise ValueError(f"{self.name}: embedding_stddev has to be above 0, not {embedding_stddev}.")
+        self.embedding_stddev = embedding_stddev
         self.node_dropout = node_dropout
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed) if node_dropout else None
@@ -67,7 +73,7 @@ class InitialStates(GraphLayer):
         self.tables = {
             f"{set_name}/{name}": self.add_weight(
                 shape=(size, self.embedding_units),
-                initializer=keras.initializers.RandomNormal(stddev=1.0),
+                initializer=keras.initializers.RandomNormal(stddev=self.embedding_stddev),
                 name=f"embedding_{index}",
             )
             for index, (set_name, name, size) in enumerate(self._categorical())
@@ -107,6 +113,7 @@ class InitialStates(GraphLayer):
             "embedding_units": self.embedding_units,
             "node_sets": {name: dict(features) for name, features in self.node_sets.items()},
             "context": dict(self.context),
+            "embedding_stddev": self.embedding_stddev,
             "node_dropout": self.node_dropout,
             "seed": self.seed,
         }

@@ -156,6 +156,7 @@ def make_model(config: Config, schema: Any) -> GraphModel:
         label=config.label,
         ignore=config.ignore,
         embedding_units=config.embedding_units,
+        embedding_stddev=config.embedding_stddev,
         node_dropout=config.node_dropout,
         dtype=config.precision,
         **config.switches,

@@ -42,6 +42,21 @@ def test_a_file_keeps_the_rate():
     assert (again.node_dropout, again.seed) == (0.3, 1)
 
 
+def test_embeddings_start_with_the_spread_that_is_asked_for(graph):
+    for stddev in (1.0, 0.2):
+        made = layer(embedding_stddev=stddev)
+        made.embedding_units = 1000
+        made(graph)
+        assert np.std(made.tables["char/symbol"]) == pytest.approx(stddev, rel=0.05)
+        assert InitialStates.from_config(made.get_config()).embedding_stddev == stddev
+
+
+@pytest.mark.parametrize("stddev", [0.0, -1.0, float("nan")])
+def test_a_spread_that_is_none_is_refused(stddev):
+    with pytest.raises(ValueError, match="embedding_stddev has to be above 0"):
+        layer(embedding_stddev=stddev)
+
+
 @pytest.mark.parametrize("rate", [-0.1, 1.0])
 def test_a_rate_that_is_none_is_refused(rate):
     with pytest.raises(ValueError, match="node_dropout is at least 0 and below 1"):
