@@ -30,6 +30,7 @@ def train(
     steps: Annotated[int | None, typer.Option(help="The number of steps.")] = None,
     dropout: Annotated[float | None, typer.Option(help="The rate of dropout.")] = None,
     embedding_stddev: Annotated[float | None, typer.Option(help="The spread of the initial embeddings.")] = None,
+    embedding_gain: Annotated[float | None, typer.Option(help="How many times faster embeddings learn.")] = None,
     node_dropout: Annotated[float | None, typer.Option(help="The share of nodes hidden in training.")] = None,
     switch: Annotated[
         list[str] | None, typer.Option(help="A switch of the model, such as gate_bias=0; `sggnn models --json`.")
@@ -72,6 +73,7 @@ def train(
         "steps": steps,
         "dropout": dropout,
         "embedding_stddev": embedding_stddev,
+        "embedding_gain": embedding_gain,
         "node_dropout": node_dropout,
         "seed": seed,
         "epochs": epochs,

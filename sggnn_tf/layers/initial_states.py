@@ -33,6 +33,8 @@ class InitialStates(GraphLayer):
       context: what the features of the context are.
       embedding_stddev: the spread of the initial embeddings. 1 is usual. With less, values that mean the same are told
         from others sooner, since what is learned of a value is soon larger than what it started with.
+      embedding_gain: embeddings are their weights times this, and the weights start smaller by as much: the same start,
+        but under Adam, whose steps are of one size, embeddings learn so many times faster than other weights.
       node_dropout: in training, the share of nodes whose first state is zero. So a model cannot learn graphs by heart.
       seed: of the dropout.
 
@@ -51,6 +53,7 @@ class InitialStates(GraphLayer):
         node_sets: Mapping[str, Features],
         context: Features | None = None,
         embedding_stddev: float = 1.0,
+        embedding_gain: float = 1.0,
         node_dropout: float = 0.0,
         seed: int | None = None,
         **kwargs: Any,
@@ -58,9 +61,11 @@ class InitialStates(GraphLayer):
         super().__init__(autocast=False, **kwargs)
         if not 0.0 <= node_dropout < 1.0:
             raise ValueError(f"{self.name}: node_dropout is at least 0 and below 1, not {node_dropout}.")
-        if not embedding_stddev > 0.0:
-            raise ValueError(f"{self.name}: embedding_stddev has to be above 0, not {embedding_stddev}.")
+        for option, value in (("embedding_stddev", embedding_stddev), ("embedding_gain", embedding_gain)):
+            if not value > 0.0:
+                raise ValueError(f"{self.name}: {option} has to be above 0, not {value}.")
         self.embedding_stddev = embedding_stddev
+        self.embedding_gain = embedding_gain
         self.node_dropout = node_dropout
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed) if node_dropout else None
@@ -73,7 +78,7 @@ class InitialStates(GraphLayer):
         self.tables = {
             f"{set_name}/{name}": self.add_weight(
                 shape=(size, self.embedding_units),
-                initializer=keras.initializers.RandomNormal(stddev=self.embedding_stddev),
+                initializer=keras.initializers.RandomNormal(stddev=self.embedding_stddev / self.embedding_gain),
                 name=f"embedding_{index}",
             )
             for index, (set_name, name, size) in enumerate(self._categorical())
@@ -114,6 +119,7 @@ class InitialStates(GraphLayer):
             "node_sets": {name: dict(features) for name, features in self.node_sets.items()},
             "context": dict(self.context),
             "embedding_stddev": self.embedding_stddev,
+            "embedding_gain": self.embedding_gain,
             "node_dropout": self.node_dropout,
             "seed": self.seed,
         }
@@ -140,7 +146,8 @@ class InitialStates(GraphLayer):
         for name, (kind, size) in features.items():
             value = feature(piece, name, f"the set {set_name!r}", self.name)
             if kind == CATEGORICAL:
-                inputs.append(tf.gather(tensor(self.tables[f"{set_name}/{name}"], self.compute_dtype), value))
+                rows = tf.gather(tensor(self.tables[f"{set_name}/{name}"], self.compute_dtype), value)
+                inputs.append(self.embedding_gain * rows if self.embedding_gain != 1.0 else rows)
             else:
                 inputs.append(tf.reshape(tf.cast(value, self.compute_dtype), [-1, size]))
         return inputs

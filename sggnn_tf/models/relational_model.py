@@ -34,7 +34,7 @@ class RelationalModel(GraphModel):
         `NODE_SET/FEATURE` (every node of the set) or `context/FEATURE` (a graph, by the mean of its nodes). The
         label is no input. By default `_readout/label`.
       embedding_units: the width of embeddings of categorical features, before they are projected to `units`.
-      embedding_stddev, node_dropout: see `InitialStates`.
+      embedding_stddev, embedding_gain, node_dropout: see `InitialStates`.
       ignore: features that the model shall not read, as `SET/FEATURE`. Edge features have to be here: these models
         know edges by their relation only.
       shared: whether the steps share their weights; by default as the model has it (all but `rgat` do).
@@ -58,6 +58,7 @@ class RelationalModel(GraphModel):
         label: str = f"{READOUT}/label",
         embedding_units: int = 20,
         embedding_stddev: float = 1.0,
+        embedding_gain: float = 1.0,
         node_dropout: float = 0.0,
         ignore: list[str] | tuple[str, ...] = (),
         shared: bool | None = None,
@@ -78,6 +79,7 @@ class RelationalModel(GraphModel):
             "label": label,
             "embedding_units": embedding_units,
             "embedding_stddev": embedding_stddev,
+            "embedding_gain": embedding_gain,
             "node_dropout": node_dropout,
             "ignore": list(ignore),
             "shared": shared,
@@ -94,6 +96,7 @@ class RelationalModel(GraphModel):
             units=units,
             embedding_units=embedding_units,
             embedding_stddev=embedding_stddev,
+            embedding_gain=embedding_gain,
             node_dropout=node_dropout,
             dtype=policy,
         )

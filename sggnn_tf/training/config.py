@@ -29,7 +29,8 @@ class Config:
       data, schema: the data set, if it is read: a folder of records, and its schema (by default the one in the folder).
       label: what is predicted, `NODE_SET/FEATURE` or `context/FEATURE`.
       ignore: features that the model does not see, in the same way.
-      model, units, steps, embedding_units, embedding_stddev, node_dropout, switches: the model; see `build_model`.
+      model, units, steps, embedding_units, embedding_stddev, embedding_gain, node_dropout, switches: the model; see
+        `build_model`.
       seed: of the initial weights, of dropout and of the order of the examples.
       epochs: the largest number of epochs.
       patience: early stopping, after so many epochs without a better accuracy on `valid`.
@@ -60,6 +61,7 @@ class Config:
     steps: int
     embedding_units: int = 20
     embedding_stddev: float = 1.0
+    embedding_gain: float = 1.0
     node_dropout: float = 0.0
     switches: dict[str, Any] = dataclasses.field(default_factory=dict)
     seed: int = 0

@@ -157,6 +157,7 @@ def make_model(config: Config, schema: Any) -> GraphModel:
         ignore=config.ignore,
         embedding_units=config.embedding_units,
         embedding_stddev=config.embedding_stddev,
+        embedding_gain=config.embedding_gain,
         node_dropout=config.node_dropout,
         dtype=config.precision,
         **config.switches,

@@ -10,13 +10,13 @@ from sggnn_tf.analysis.lines_picture import draw_lines
 from sggnn_tf.analysis.reach_picture import draw_reach, panels, title_of
 from sggnn_tf.analysis.table_picture import draw_table
 from sggnn_tf.training.table_text import read_longer, read_reach
-from sggnn_tf.training.tables import read_table
+from sggnn_tf.training.tables import Entry, read_table
 
 
 def shown(task: str, folder: Path) -> dict[str, Any]:
     """What each picture of a task shows, by the name of its file: only those for which there are results."""
     found: dict[str, Any] = {}
-    entries = read_table(task, folder)
+    entries = _bars(read_table(task, folder))
     if entries:
         found[f"{task}.png"] = [[*entry] for entry in entries]
     longer = read_longer(task, folder)
@@ -40,6 +40,11 @@ def draw_all(task: str, folder: Path, picture: Path | None = None) -> list[Path]
             draw_reach(panels(content), path, title_of(read_reach(task, folder)), about=about)
         else:
             path = picture or path
-            draw_table(read_table(task, folder), f"{task}, mean over seeds", path, about=about)
+            draw_table(_bars(read_table(task, folder)), f"{task}, mean over seeds", path, about=about)
         drawn.append(path)
     return drawn
+
+
+def _bars(entries: list[Entry]) -> list[Entry]:
+    """The entries to draw: those of the paper's own table; all, where there are none of it."""
+    return [entry for entry in entries if entry.paper is not None] or entries

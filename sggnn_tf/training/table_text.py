@@ -140,6 +140,17 @@ def search_table(task: str, folder: Path) -> str:
     return markdown(["% right on valid", *(f"`{model}`" for model in models)], rows)
 
 
+def development_table(task: str, folder: Path) -> str:
+    """The single runs by which a recipe was found, in `development.json`: by seed, what is right on new data."""
+    runs = read_result(folder / task / "development.json")["runs"]
+    seeds = sorted({run["seed"] for run in runs})
+    found: dict[str, dict[int, str]] = {}
+    for run in runs:
+        found.setdefault(run["what"], {})[run["seed"]] = " / ".join(f"{100 * value:.1f}" for value in run["right"])
+    rows = [[what, *(by_seed.get(seed, "") for seed in seeds)] for what, by_seed in found.items()]
+    return markdown(["", *(f"seed {seed}" for seed in seeds)], rows)
+
+
 PARTS: Mapping[str, Callable[[str, Path], str]] = {
     "table": main_table,
     "further": further_table,
@@ -148,6 +159,7 @@ PARTS: Mapping[str, Callable[[str, Path], str]] = {
     "recipe": recipe_table,
     "reach": reach_table,
     "search": search_table,
+    "development": development_table,
 }
 
 

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from sggnn_tf.layers.initial_states import InitialStates
 from sggnn_tf.models import build_model
@@ -51,10 +52,30 @@ def test_embeddings_start_with_the_spread_that_is_asked_for(graph):
         assert InitialStates.from_config(made.get_config()).embedding_stddev == stddev
 
 
-@pytest.mark.parametrize("stddev", [0.0, -1.0, float("nan")])
-def test_a_spread_that_is_none_is_refused(stddev):
-    with pytest.raises(ValueError, match="embedding_stddev has to be above 0"):
-        layer(embedding_stddev=stddev)
+def test_a_gain_keeps_the_start_and_makes_the_first_step_of_embeddings_larger(graph):
+    def after_a_step(gain):
+        keras.utils.set_random_seed(1)
+        made = layer(embedding_gain=gain)
+        before = states(made, graph)
+        optimizer = keras.optimizers.SGD(1.0)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(made(graph).node_sets["char"]["hidden_state"])
+        table = made.tables["char/symbol"]
+        gradient = tape.gradient(loss, table.value)
+        optimizer.apply([tf.sign(tf.convert_to_tensor(gradient))], [table])  # As Adam's first step.
+        return before, states(made, graph) - before
+
+    (plain, moved), (same, moved_more) = after_a_step(1.0), after_a_step(4.0)
+    np.testing.assert_allclose(plain, same, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(moved_more, 4.0 * moved, rtol=1e-4, atol=1e-5)
+    assert InitialStates.from_config(layer(embedding_gain=4.0).get_config()).embedding_gain == 4.0
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
+@pytest.mark.parametrize("option", ["embedding_stddev", "embedding_gain"])
+def test_a_spread_or_gain_that_is_none_is_refused(option, value):
+    with pytest.raises(ValueError, match=f"{option} has to be above 0"):
+        layer(**{option: value})
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.0])

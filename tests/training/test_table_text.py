@@ -93,6 +93,27 @@ def test_trials_of_a_search_are_a_table(results):
     assert row[1] == "62.5"
 
 
+def test_single_runs_are_a_table_by_seed(results):
+    runs = [{"what": "as printed", "seed": seed, "right": [0.5, 0.25]} for seed in (2, 3)]
+    runs.append({"what": "two heads", "seed": 3, "right": [1.0, 0.875]})
+    (results / "conditional_recall" / "development.json").write_text(json.dumps({"runs": runs}))
+    assert rows(table_text.development_table("conditional_recall", results)) == [
+        ["", "seed 2", "seed 3"],
+        ["---"] * 3,
+        ["as printed", "50.0 / 25.0", "50.0 / 25.0"],
+        ["two heads", "", "100.0 / 87.5"],
+    ]
+
+
+def test_bars_are_of_the_papers_table_or_of_all_where_there_is_none_of_it(results):
+    columns = {entry[1] for entry in table_pictures.shown("conditional_recall", results)["conditional_recall.png"]}
+    assert columns == {"T = 3", "T = 10"}
+    for path in (results / "conditional_recall").glob("*/length[31]*-seed*.json"):
+        path.unlink()
+    columns = {entry[1] for entry in table_pictures.shown("conditional_recall", results)["conditional_recall.png"]}
+    assert columns == {"T = 20, from T = 10"}
+
+
 def test_a_page_is_made_anew_between_its_marks_only(results):
     page = "# A\n<!-- sggnn tables tree_max: table -->\nold\n<!-- end -->\nB\n<!-- sggnn tables x: y -->\n"
     made = table_text.rewrite(page, results)
