@@ -20,6 +20,7 @@ from sggnn_tf.tasks.task import Task
 # The paper's; and where it is silent or its value does not carry far, what does: docs/results.md has the evidence.
 RECIPE = {
     "embedding_units": 20,
+    "embedding_stddev": 0.1,
     "learning_rate": 3e-3,
     "schedule": "cosine",
     "warmup": 2,
@@ -27,7 +28,7 @@ RECIPE = {
     "label_smoothing": 0.1,
     "loss": "items",
     "epochs": 40,
-    "patience": 20,
+    "patience": 15,
     "dropout": 0.3,
     "node_dropout": 0.05,
     "num_heads": 4,
@@ -42,6 +43,7 @@ RANGES: dict[str, Sequence[Any]] = {
     "dropout": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),  # The paper's, in steps.
     "node_dropout": (0.0, 0.05),
     "learning_rate": (1e-3, 3e-3),
+    "embedding_stddev": (0.1, 1.0),
 }
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
