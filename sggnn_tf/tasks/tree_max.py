@@ -15,26 +15,31 @@ import numpy as np
 from sggnn_tf.graph import Graph
 from sggnn_tf.tasks.task import Task
 
-# The paper's, and the same starts as for Conditional Recall.
+# The paper's; and where it is silent or its value does not carry far, what does: docs/results.md has the evidence.
 RECIPE = {
     "units": 150,
     "steps": 17,
     "embedding_units": 30,
-    "batch_size": 20,
-    "learning_rate": 7.5e-4,
-    "clip_norm": 3.0,
+    "embedding_gain": 15.0,
+    "batch_size": 5,
+    "learning_rate": 1.5e-3,
+    "schedule": "cosine",
+    "warmup": 1,
+    "clip_norm": 0.5,
     "label_smoothing": 0.1,
     "loss": "graphs",
-    "epochs": 200,
+    "epochs": 24,
     "min_epochs": 20,
     "patience": 10,
-    "dropout": 0.1,
+    "dropout": 0.25,
+    "num_heads": 10,
+    "head_bias": 2.0,
     "gate_bias": 3.0,
     "neighbour_bias": 2.0,
     "candidate_bias": True,
     "normaliser": "softmax",
 }
-RECIPE_OF_MODEL = {"sggnn-rm-gat": {"learning_rate": 2.5e-4}}
+RECIPE_OF_MODEL = {"sggnn-rm-gat": {"learning_rate": 5e-4}}  # A third, as in the paper.
 RANGES: dict[str, Sequence[Any]] = {
     "units": (150, 300),
     "dropout": (0.0, 0.1, 0.25, 0.5),

@@ -26,7 +26,7 @@ def test_sizes_for_strings_follow_their_length(length, units):
 
 
 def test_what_differs_between_models():
-    assert training.for_task("tree_max", "sggnn-rm-gat").learning_rate == 2.5e-4
+    assert training.for_task("tree_max", "sggnn-rm-gat").learning_rate == 5e-4
     assert training.for_task("tree_max", "rgat").switches["normaliser"] == "softmax"
 
 
@@ -34,7 +34,7 @@ def test_what_is_given_goes_before_the_recipe():
     config = training.for_task(
         "tree_max", "sggnn-rv-gat", seed=7, epochs=3, gate_bias=0.0, learning_rate=None, task_arguments={"trees": 40}
     )
-    assert (config.seed, config.epochs, config.learning_rate) == (7, 3, 7.5e-4)
+    assert (config.seed, config.epochs, config.learning_rate) == (7, 3, 1.5e-3)
     assert config.switches["gate_bias"] == 0.0
     assert config.task_arguments["seed"] == 7
     assert config.task_arguments["trees"] == 40
