@@ -17,7 +17,7 @@ from sggnn_tf.training.tables import SEEDS
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
 MEASURED = [task for task in TASKS if (RESULTS / task).exists()]
-HOW = "Make it anew: sggnn tables TASK --from docs/results --into docs/results.md"
+HOW = "Make it anew: sggnn tables TASK --from docs/results --into docs/results.md --into README.md"
 
 
 def cells():
@@ -25,8 +25,9 @@ def cells():
     return sorted(path for path in paths if not path.name.startswith("longer"))
 
 
-def test_tables_on_a_page_are_made_of_the_results():
-    text = (ROOT / "docs" / "results.md").read_text()
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+def test_tables_on_a_page_are_made_of_the_results(page):
+    text = (ROOT / page).read_text()
     assert table_text.MARK.search(text)
     assert table_text.rewrite(text, RESULTS) == text, HOW
 
