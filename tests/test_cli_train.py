@@ -97,7 +97,7 @@ def test_help_lists_all_commands():
         (["train", "--resume"], "--resume needs --workdir"),
         (["train", "--resume", "--workdir", "nowhere"], "There is no run in nowhere"),
         (["train", "tree_max", "--devices", "3"], "it has to be a multiple of the 3 devices"),
-        (["train", "tree_max", "--devices", "2", "--jit"], "--no-jit"),
+        (["train", "tree_max", "--devices", "5", "--jit"], "--no-jit"),
         (["evaluate", "nowhere"], "There is no run in nowhere: it has no config.json"),
         (["tables", "tree_mx"], "Did you mean tree_max?"),
         (["tables", "tree_max", "--models", "rgcn,rgt"], "Did you mean 'rgat'?"),

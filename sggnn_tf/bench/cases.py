@@ -11,7 +11,7 @@ import tensorflow as tf
 from sggnn_tf import data, tasks, training
 from sggnn_tf.bench.flops import TRAINING, Product, Size, least_flops, products
 from sggnn_tf.bench.problem import Problem
-from sggnn_tf.models import MODELS
+from sggnn_tf.models import MODELS, registry
 from sggnn_tf.tfgnn_bridge import is_auxiliary
 
 Mode = Literal["train", "predict"]
@@ -103,9 +103,17 @@ def peers() -> Iterator[Case]:
                 yield Case(task, model, units, number, 20, jit, "train")
 
 
+def as_printed(task: str, model: str, **settings: Any) -> training.Config:
+    """The settings of a model with the embeddings and the attention as printed, which all libraries have."""
+    printed: dict[str, Any] = {"num_heads": 2, "head_bias": 0.0}
+    known = registry.switch_names(model)
+    switches = {name: value for name, value in printed.items() if name in known}
+    return training.for_task(task, model, embedding_gain=1.0, **switches, **settings)
+
+
 def make(case: Case) -> Made:
     """Builds the model and the batch of a case."""
-    config = training.for_task(
+    config = as_printed(
         case.task,
         case.model if case.library == OURS else "sggnn-rv-gat",
         units=case.units,

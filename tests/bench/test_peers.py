@@ -7,7 +7,7 @@ import pytest
 
 from sggnn_tf import data, tasks, training
 from sggnn_tf.bench import peers as libraries
-from sggnn_tf.bench.cases import Case, make, peers
+from sggnn_tf.bench.cases import Case, as_printed, make, peers
 from sggnn_tf.bench.flops import Size, least_flops
 from sggnn_tf.bench.problem import Problem
 
@@ -20,7 +20,7 @@ CASES = sorted({(case.library, case.model) for case in peers() if case.library !
 
 
 def small(**settings):
-    return training.for_task("tree_max", "sggnn-rv-gat", units=8, steps=3, batch_size=4, **settings)
+    return as_printed("tree_max", "sggnn-rv-gat", units=8, steps=3, batch_size=4, **settings)
 
 
 @pytest.fixture(scope="module")
