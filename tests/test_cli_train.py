@@ -155,7 +155,7 @@ def test_every_option_reaches_the_run(fake, tmp_path):
         "--model sggnn-rv-gat --length 4 --argument letters=62 --units 8 --steps 2 --dropout 0.2 "
         "--switch gate_bias=1.5 --switch candidate_bias=false --seed 3 --epochs 2 --patience 4 --batch-size 6 "
         "--learning-rate 0.01 --schedule constant --warmup 1 --clip-norm 2 --node-dropout 0.3 "
-        "--embedding-stddev 0.5 --embedding-gain 3 --start-from there "
+        "--embedding-stddev 0.5 --embedding-gain 3 --weight-decay 0.5 --start-from there "
         "--accumulate 2 --jit --precision mixed_bfloat16 --workdir here"
     )
     result = CliRunner().invoke(app, ["train", "conditional_recall", *options.split()])
@@ -182,6 +182,7 @@ def test_every_option_reaches_the_run(fake, tmp_path):
         node_dropout=0.3,
         embedding_stddev=0.5,
         embedding_gain=3.0,
+        weight_decay=0.5,
         start_from="there",
         accumulate=2,
         jit=True,

@@ -50,6 +50,7 @@ def test_results_are_of_the_seeds_of_the_tables_and_of_the_recipes():
         assert (path.parent.name, path.parent.parent.name) == (config.model, config.task), path
         assert len(result["history"]) == result["epochs"] >= result["best_epoch"], path
         own = {} if config.start_from is None else {"start_from": config.start_from, "units": config.units}
+        own |= {"steps": config.steps} if path.name.startswith(f"steps{config.steps}-") else {}
         recipe = training.for_task(
             config.task, config.model, seed=config.seed, task_arguments=config.task_arguments, jit=config.jit, **own
         )

@@ -39,8 +39,9 @@ RECIPE = {
     "normaliser": "softmax",
 }
 RECIPE_OF_MODEL: dict[str, dict[str, Any]] = {  # The best of each model's trials.
-    "rgcn": {"dropout": 0.0, "node_dropout": 0.0, "epochs": 100},  # And long, as in the paper: they are cheap.
-    "ggnn": {"dropout": 0.0, "node_dropout": 0.0, "epochs": 100},
+    "rgcn": {"dropout": 0.0, "node_dropout": 0.0, "epochs": 100, "patience": 30},  # And long, as in the paper.
+    "ggnn": {"dropout": 0.0, "node_dropout": 0.0, "epochs": 100, "patience": 30},
+    "sggnn-rv-gat": {"embedding_gain": 12.0, "weight_decay": 1.0, "epochs": 30},
     "rgat": {"dropout": 0.2, "node_dropout": 0.0},
     "ggnn-rv-gat": {"dropout": 0.2, "node_dropout": 0.0},
     "sggnn-rv-mean": {"dropout": 0.2, "node_dropout": 0.0},
@@ -161,7 +162,7 @@ class ConditionalRecall(Task):
     def recipe(self, model: str) -> dict[str, Any]:
         return {
             **RECIPE,
-            "units": 100 if self.length < 10 else 120 if self.length == 10 else 200,
+            "units": 100 if self.length < 10 else 120,
             "steps": self.length + 1,
             "batch_size": 20 if self.examples_per_class < 50 else 50,
             **RECIPE_OF_MODEL.get(model, {}),

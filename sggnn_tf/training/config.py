@@ -37,6 +37,8 @@ class Config:
       min_epochs: the number of epochs before early stopping begins to count.
       batch_size: the number of graphs of a batch.
       learning_rate: of Adam.
+      weight_decay: in a step, each weight loses this times the learning rate of itself. So attention does not settle for
+        good: weights that no gradient holds fall back, and can be learned anew.
       schedule: `constant`, or `cosine`: the learning rate falls with each epoch, to almost nothing in the last one.
       warmup: the number of epochs in which the learning rate rises to its value.
       clip_norm: gradients are scaled down to this global norm.
@@ -70,6 +72,7 @@ class Config:
     min_epochs: int = 0
     batch_size: int = 20
     learning_rate: float = 1e-3
+    weight_decay: float = 0.0
     schedule: Literal["constant", "cosine"] = "constant"
     warmup: int = 0
     clip_norm: float = 3.0
@@ -98,6 +101,8 @@ class Config:
                 raise ValueError(f"{name} is {getattr(self, name)}; it has to be at least {smallest}.")
         if not self.learning_rate > 0 or not self.clip_norm > 0:
             raise ValueError("The learning rate and the norm to clip to have to be above 0.")
+        if not self.weight_decay >= 0:
+            raise ValueError(f"weight_decay is {self.weight_decay}; it has to be 0 or more.")
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing is {self.label_smoothing}; it has to be from 0 to below 1.")
         if self.schedule not in ("constant", "cosine"):

@@ -167,6 +167,7 @@ def make_model(config: Config, schema: Any) -> GraphModel:
         loss = SmoothedCrossentropy(config.label_smoothing, scale=1 / config.batch_size, reduction="sum")
     optimizer = keras.optimizers.Adam(
         config.learning_rate,
+        weight_decay=config.weight_decay or None,
         epsilon=1e-8,
         global_clipnorm=config.clip_norm,
         gradient_accumulation_steps=config.accumulate if config.accumulate > 1 else None,

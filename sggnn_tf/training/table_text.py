@@ -13,7 +13,8 @@ from sggnn_tf import tasks
 from sggnn_tf.models import MODELS
 from sggnn_tf.training.cells import read_result
 from sggnn_tf.training.config import Config
-from sggnn_tf.training.tables import Entry, read_results, read_table
+from sggnn_tf.tasks import tree_max_order
+from sggnn_tf.training.tables import Entry, best_depths, read_results, read_table
 
 MARK = re.compile(r"<!-- sggnn tables (\w+): (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 NOT_OF_A_RECIPE = {"task", "task_arguments", "data", "schema", "label", "ignore", "model", "seed", "switches", "jit"}
@@ -56,7 +57,7 @@ def hops_table(task: str, folder: Path) -> str:
     """Accuracy by the distance of the answer, over all seeds of a model."""
     found: dict[str, dict[int, list[tuple[float, float]]]] = {}
     for model, results in read_results(task, folder).items():
-        for result in results:
+        for result in best_depths(task, results):
             for hop, each in result["test"]["by_hops"].items():
                 pairs = found.setdefault(model, {}).setdefault(int(hop), [])
                 pairs.append((each["questions"], each["questions"] * each["accuracy"]))
@@ -111,6 +112,33 @@ def recipe_table(task: str, folder: Path) -> str:
     return markdown(["setting", "value"], rows)
 
 
+def depths_table(task: str, folder: Path) -> str:
+    """What came of each depth of the models that have depths to choose from."""
+    rows = []
+    for model, results in read_results(task, folder).items():
+        chosen = best_depths(task, results)
+        for result in sorted(results, key=lambda each: (each["config"]["seed"], each["config"]["steps"])):
+            if len(results) > len(chosen):
+                steps = f"**{result['config']['steps']}**" if result in chosen else f"{result['config']['steps']}"
+                shares = (result["valid"]["accuracy"], result["test"]["accuracy"], result["test"]["graph_accuracy"])
+                rows.append([f"`{model}`", steps, *(f"{100 * share:.1f}" for share in shares)])
+    return markdown(["model", "steps", "node, on valid", "node", "graph"], rows)
+
+
+def told_table(task: str, folder: Path) -> str:
+    """By seed, how many answers of Tree Max the training trees tell, beside what models have right."""
+    found = {model: best_depths(task, results) for model, results in read_results(task, folder).items()}
+    arguments = {each["config"]["seed"]: each["config"]["task_arguments"] for each in found["sggnn-rv-gat"]}
+    rows = []
+    for seed in sorted(arguments):
+        shares = [*tree_max_order.shares_told(tasks.make(task, **arguments[seed]))]
+        for result in found["sggnn-rv-gat"]:
+            if result["config"]["seed"] == seed:
+                shares += [result["test"]["accuracy"], result["test"]["graph_accuracy"]]
+        rows.append([f"{seed}", *(f"{100 * share:.2f}" for share in shares)])
+    return markdown(["seed", "nodes told", "trees told", "nodes right", "trees right"], rows)
+
+
 def reach_table(task: str, folder: Path) -> str:
     """The radius of each model's reach, by the number of epochs."""
     measured = read_reach(task, folder)
@@ -129,12 +157,16 @@ def reach_table(task: str, folder: Path) -> str:
 
 def search_table(task: str, folder: Path) -> str:
     """The trials of a search, kept in `search` beside the results: accuracy on valid by model and settings."""
+    results = [read_result(path) for path in sorted((folder / "search" / task).glob("*/*-trial*.json"))]
+    recipes = [_recipe(Config(**result["config"]).to_dict()) for result in results]
+    names = [*tasks.make(task).ranges("sggnn-rv-gat")]
+    for name in (field.name for field in dataclasses.fields(Config)):  # What else some trials had differently.
+        if name not in names and len({json.dumps(recipe[name]) for recipe in recipes if name in recipe}) > 1:
+            names.append(name)
     found: dict[str, dict[str, str]] = {}
-    for path in sorted((folder / "search" / task).glob("*/*-trial*.json")):
-        result = read_result(path)
-        recipe = _recipe(result["config"])
-        tried = ", ".join(f"{name} {recipe[name]}" for name in tasks.make(task).ranges(path.parent.name))
-        found.setdefault(tried, {})[path.parent.name] = f"{100 * result['valid']['accuracy']:.1f}"
+    for result, recipe in zip(results, recipes, strict=True):
+        tried = ", ".join(f"{name} {recipe[name]}" for name in names)
+        found.setdefault(tried, {})[result["config"]["model"]] = f"{100 * result['valid']['accuracy']:.1f}"
     models = [model for model in MODELS if any(model in each for each in found.values())]
     rows = [[tried, *(each.get(model, "") for model in models)] for tried, each in found.items()]
     return markdown(["% right on valid", *(f"`{model}`" for model in models)], rows)
@@ -156,6 +188,8 @@ PARTS: Mapping[str, Callable[[str, Path], str]] = {
     "further": further_table,
     "hops": hops_table,
     "longer": longer_table,
+    "depths": depths_table,
+    "told": told_table,
     "recipe": recipe_table,
     "reach": reach_table,
     "search": search_table,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sggnn_tf import tasks
 from sggnn_tf.models import MODELS
 from sggnn_tf.training.cells import Cell, read_result
 from sggnn_tf.training.run import read_config
@@ -75,10 +76,12 @@ def recall_cells(
 def tree_cells(
     models: Sequence[str], seeds: Sequence[int], settings: Mapping[str, Any] | None = None
 ) -> Iterator[Cell]:
-    """The cells of Table 2."""
+    """The cells of Table 2; of a model that has depths to choose from, one for each."""
     for seed in seeds:
         for model in models:
-            yield Cell("tree_max", model, "default", seed, {}, dict(settings or {}))
+            for depth in tasks.make("tree_max").ranges(model).get("steps", [None]):
+                variant, own = ("default", {}) if depth is None else (f"steps{depth}", {"steps": depth})
+                yield Cell("tree_max", model, variant, seed, {}, {**own, **(settings or {})})
 
 
 def warm_cells(
@@ -120,12 +123,24 @@ def read_results(task: str, folder: Path) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+def best_depths(task: str, results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of the results of a model, where it ran on the same data with several depths, the best on `valid`."""
+    if task != "tree_max":
+        return list(results)
+    best: dict[int, dict[str, Any]] = {}
+    for result in results:
+        seed = result["config"]["seed"]
+        if seed not in best or result["valid"]["accuracy"] > best[seed]["valid"]["accuracy"]:
+            best[seed] = result
+    return list(best.values())
+
+
 def read_table(task: str, folder: Path) -> list[Entry]:
     """The entries of a task's table, from the results that are there."""
     entries = []
     for model, results in read_results(task, folder).items():
         by_column: dict[str, list[float]] = {}
-        for result in results:
+        for result in best_depths(task, results):
             for column, value in _columns(result).items():
                 by_column.setdefault(column, []).append(100 * value)
         entries += [

@@ -17,7 +17,7 @@ def test_there_is_a_recipe_for_every_model(task, model):
     assert training.Config(**json.loads(json.dumps(config.to_dict()))).to_dict() == config.to_dict()
 
 
-@pytest.mark.parametrize(("length", "units"), [(3, 100), (9, 100), (10, 120), (11, 200)])
+@pytest.mark.parametrize(("length", "units"), [(3, 100), (9, 100), (10, 120), (30, 120)])
 def test_sizes_for_strings_follow_their_length(length, units):
     config = training.for_task("conditional_recall", "ggnn", task_arguments={"length": length})
     assert (config.units, config.steps, config.batch_size) == (units, length + 1, 20)
@@ -46,6 +46,8 @@ def test_what_is_given_goes_before_the_recipe():
         ({"epochs": 0}, "epochs is 0"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"learning_rate": -1.0}, "learning rate"),
+        ({"weight_decay": -1.0}, "weight_decay is -1.0"),
+        ({"weight_decay": float("nan")}, "weight_decay is nan"),
         ({"label_smoothing": 1.0}, "label_smoothing is 1.0"),
         ({"gatebias": 1.0}, "no switch 'gatebias'"),
         ({"task_arguments": {"lenght": 3}}, "no argument 'lenght'"),
