@@ -171,3 +171,14 @@ def test_of_equal_accuracies_the_lower_loss_is_chosen():
     for each in logs:
         runs_module._Chosen().on_epoch_end(0, each)
     assert logs[1][runs_module.CHOSEN_BY] > logs[0][runs_module.CHOSEN_BY] > logs[2][runs_module.CHOSEN_BY]
+
+
+def test_weights_that_no_gradient_holds_decay_by_the_learning_rate_times_what_is_asked_for():
+    config = runs.recall(learning_rate=0.1, weight_decay=2.0)
+    examples = config.examples()
+    model = training.make_model(config, examples["train"].schema)
+    model.build_for_data(training.make_batches(config, examples)["train"].dataset())
+    before = model.get_weights()
+    model.optimizer.apply([np.zeros(weight.shape, "float32") for weight in model.trainable_variables])
+    for weight, was in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_allclose(weight, 0.8 * was, rtol=1e-5)

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from sggnn_tf import training
+from sggnn_tf.tasks import TreeMax, tree_max_order
 from sggnn_tf.training import table_pictures, table_text
 
 
@@ -10,7 +11,8 @@ def put(folder, task, model, variant, seed, accuracy, graph_accuracy=0.0, **sett
     arguments = settings.pop("task_arguments", {})
     config = training.for_task(task, model, seed=seed, task_arguments=arguments, **settings).to_dict()
     hops = {"0": {"questions": 30, "accuracy": 1.0}, "5": {"questions": 10, "accuracy": accuracy}}
-    result = {"config": config, "test": {"accuracy": accuracy, "graph_accuracy": graph_accuracy, "by_hops": hops}}
+    test = {"accuracy": accuracy, "graph_accuracy": graph_accuracy, "by_hops": hops}
+    result = {"config": config, "valid": {"accuracy": accuracy}, "test": test}
     path = folder / task / model / f"{variant}-seed{seed}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result))
@@ -84,13 +86,40 @@ def test_the_recipe_says_what_is_shared_and_what_is_a_models_own(results):
 
 
 def test_trials_of_a_search_are_a_table(results):
-    put(results / "search", "conditional_recall", "rgcn", "length7-trial000", 1, 0.5, dropout=0.4)
-    path = results / "search" / "conditional_recall" / "rgcn" / "length7-trial000-seed1.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "valid": {"accuracy": 0.625}}))
+    put(results / "search", "conditional_recall", "rgcn", "length7-trial000", 1, 0.625, dropout=0.4)
     head, _, row = rows(table_text.search_table("conditional_recall", results))
     assert head == ["% right on valid", "`rgcn`"]
     assert row[0].startswith("dropout 0.4, ")
     assert row[1] == "62.5"
+    assert "weight_decay" not in row[0]
+
+
+def test_what_a_trial_had_beyond_the_ranges_is_named(results):
+    for number, decay in enumerate((0.0, 0.5)):
+        put(results / "search", "conditional_recall", "rgcn", f"length7-trial{number:03d}", 1, 0.5, weight_decay=decay)
+    _, _, without, with_decay = rows(table_text.search_table("conditional_recall", results))
+    assert without[0].endswith("weight_decay 0.0")
+    assert with_decay[0].endswith("weight_decay 0.5")
+
+
+def test_of_several_depths_the_best_on_valid_is_in_the_table(results):
+    for steps, accuracy in ((4, 0.5), (7, 0.75), (12, 0.625)):
+        put(results, "tree_max", "rgcn", f"steps{steps}", 1, accuracy, accuracy / 2, steps=steps)
+    assert rows(table_text.main_table("tree_max", results))[2] == ["`rgcn`", "75.0 (1)", "95.7", "37.5 (1)", "31.7"]
+    assert rows(table_text.hops_table("tree_max", results))[2][5] == "75.0"
+    assert rows(table_text.depths_table("tree_max", results))[2:] == [
+        ["`rgcn`", "4", "50.0", "50.0", "25.0"],
+        ["`rgcn`", "**7**", "75.0", "75.0", "37.5"],
+        ["`rgcn`", "12", "62.5", "62.5", "31.2"],
+    ]
+
+
+def test_what_training_trees_tell_is_beside_what_is_right(results):
+    arguments = {"trees": 40, "max_value": 20}
+    put(results, "tree_max", "sggnn-rv-gat", "default", 3, 0.5, 0.25, task_arguments=arguments)
+    _, _, row = rows(table_text.told_table("tree_max", results))
+    nodes, trees = tree_max_order.shares_told(TreeMax(seed=3, **arguments))
+    assert row == ["3", f"{100 * nodes:.2f}", f"{100 * trees:.2f}", "50.00", "25.00"]
 
 
 def test_single_runs_are_a_table_by_seed(results):

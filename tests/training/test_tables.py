@@ -8,7 +8,8 @@ from sggnn_tf.training import cells, tables
 
 def result(task, seed, accuracy, graph_accuracy=0.0, **arguments):
     config = training.for_task(task, "rgcn", seed=seed, task_arguments=arguments).to_dict()
-    return {"config": config, "test": {"accuracy": accuracy, "graph_accuracy": graph_accuracy}}
+    right = {"accuracy": accuracy, "graph_accuracy": graph_accuracy}
+    return {"config": config, "valid": right, "test": right}
 
 
 def test_cells_are_the_grid_the_shortest_first():
@@ -17,7 +18,14 @@ def test_cells_are_the_grid_the_shortest_first():
     assert len({cell.path(tables.Path("x")) for cell in grid}) == 16
     assert [cell.task_arguments["length"] for cell in grid] == [3] * 8 + [5] * 8
     assert grid[0].path(tables.Path("x")).as_posix() == "x/conditional_recall/rgcn/length3-seed1.json"
-    assert len(list(tables.tree_cells(["rgcn"], tables.SEEDS))) == 5
+    assert len(list(tables.tree_cells(["ggnn"], tables.SEEDS))) == 5
+
+
+def test_a_model_with_depths_to_choose_from_has_a_cell_for_each():
+    grid = list(tables.tree_cells(["rgcn", "ggnn"], [1], {"epochs": 2}))
+    assert [cell.variant for cell in grid] == ["steps4", "steps7", "steps12", "steps17", "default"]
+    assert grid[1].settings == {"steps": 7, "epochs": 2}
+    assert grid[4].settings == {"epochs": 2}
 
 
 def test_a_cell_that_is_done_is_not_run_again_and_the_others_are(tmp_path, monkeypatch):
