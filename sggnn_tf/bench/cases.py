@@ -104,11 +104,11 @@ def peers() -> Iterator[Case]:
 
 
 def as_printed(task: str, model: str, **settings: Any) -> training.Config:
-    """The settings of a model with the embeddings and the attention as printed, which all libraries have."""
+    """The settings of a model with embeddings, attention and optimizer as printed, which all libraries have."""
     printed: dict[str, Any] = {"num_heads": 2, "head_bias": 0.0}
     known = registry.switch_names(model)
     switches = {name: value for name, value in printed.items() if name in known}
-    return training.for_task(task, model, embedding_gain=1.0, **switches, **settings)
+    return training.for_task(task, model, embedding_gain=1.0, weight_decay=0.0, **switches, **settings)
 
 
 def make(case: Case) -> Made:

@@ -37,8 +37,8 @@ class Config:
       min_epochs: the number of epochs before early stopping begins to count.
       batch_size: the number of graphs of a batch.
       learning_rate: of Adam.
-      weight_decay: in a step, each weight loses this times the learning rate of itself. So attention does not settle for
-        good: weights that no gradient holds fall back, and can be learned anew.
+      weight_decay: in a step, each weight loses this times the learning rate of itself. So what no gradient holds falls
+        back, and can be learned anew.
       schedule: `constant`, or `cosine`: the learning rate falls with each epoch, to almost nothing in the last one.
       warmup: the number of epochs in which the learning rate rises to its value.
       clip_norm: gradients are scaled down to this global norm.

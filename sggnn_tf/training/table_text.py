@@ -11,9 +11,9 @@ from typing import Any
 
 from sggnn_tf import tasks
 from sggnn_tf.models import MODELS
+from sggnn_tf.tasks import TreeMax, tree_max_order
 from sggnn_tf.training.cells import read_result
 from sggnn_tf.training.config import Config
-from sggnn_tf.tasks import tree_max_order
 from sggnn_tf.training.tables import Entry, best_depths, read_results, read_table
 
 MARK = re.compile(r"<!-- sggnn tables (\w+): (\w+) -->\n.*?<!-- end -->", re.DOTALL)
@@ -131,7 +131,7 @@ def told_table(task: str, folder: Path) -> str:
     arguments = {each["config"]["seed"]: each["config"]["task_arguments"] for each in found["sggnn-rv-gat"]}
     rows = []
     for seed in sorted(arguments):
-        shares = [*tree_max_order.shares_told(tasks.make(task, **arguments[seed]))]
+        shares = [*tree_max_order.shares_told(TreeMax(**arguments[seed]))]
         for result in found["sggnn-rv-gat"]:
             if result["config"]["seed"] == seed:
                 shares += [result["test"]["accuracy"], result["test"]["graph_accuracy"]]

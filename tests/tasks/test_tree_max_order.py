@@ -10,7 +10,6 @@ def task():
     return TreeMax(max_value=9)
 
 
-
 def test_an_answer_is_larger_than_all_that_is_below_its_node(task):
     tree = task.graph([-1, 0, 0, 1, 1], [2, 5, 7, 1, 3])
     at_least = order_told([tree], 9)
@@ -62,6 +61,6 @@ def test_the_shares_agree_with_sets_of_pairs():
         pairs |= more
     told = [[all((max(s), x) in pairs for x in s if x != max(s)) for s in subtrees(n)] for n in task.splits["test"]]
     nodes, trees = shares_told(task)
-    assert nodes == pytest.approx(np.mean(sum(told, [])))
+    assert nodes == pytest.approx(np.mean([each for tree in told for each in tree]))
     assert trees == pytest.approx(np.mean([all(each) for each in told]))
     assert 0 < trees < nodes < 1
