@@ -46,6 +46,11 @@ def main_table(task: str, folder: Path) -> str:
     return _table([entry for entry in read_table(task, folder) if entry.paper is not None])
 
 
+def first_round_table(task: str, folder: Path) -> str:
+    """The paper's table of runs by earlier recipes, kept in `first_round` beside the results."""
+    return main_table(task, folder / "first_round")
+
+
 def further_table(task: str, folder: Path) -> str:
     """What the paper does not have, a row for each model and setting."""
     entries = [entry for entry in read_table(task, folder) if entry.paper is None]
@@ -181,6 +186,7 @@ def development_table(task: str, folder: Path) -> str:
 
 PARTS: Mapping[str, Callable[[str, Path], str]] = {
     "table": main_table,
+    "first": first_round_table,
     "further": further_table,
     "hops": hops_table,
     "longer": longer_table,
