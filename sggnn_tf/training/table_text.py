@@ -121,12 +121,13 @@ def depths_table(task: str, folder: Path) -> str:
     """What came of each depth of the models that have depths to choose from."""
     rows = []
     for model, results in read_results(task, folder).items():
+        if "steps" not in tasks.make(task).ranges(model):
+            continue
         chosen = best_depths(task, results)
         for result in sorted(results, key=lambda each: (each["config"]["seed"], each["config"]["steps"])):
-            if len(results) > len(chosen):
-                steps = f"**{result['config']['steps']}**" if result in chosen else f"{result['config']['steps']}"
-                shares = (result["valid"]["accuracy"], result["test"]["accuracy"], result["test"]["graph_accuracy"])
-                rows.append([f"`{model}`", steps, *(f"{100 * share:.1f}" for share in shares)])
+            steps = f"**{result['config']['steps']}**" if result in chosen else f"{result['config']['steps']}"
+            shares = (result["valid"]["accuracy"], result["test"]["accuracy"], result["test"]["graph_accuracy"])
+            rows.append([f"`{model}`", steps, *(f"{100 * share:.1f}" for share in shares)])
     return markdown(["model", "steps", "node, on valid", "node", "graph"], rows)
 
 
