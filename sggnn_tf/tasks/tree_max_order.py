@@ -2,12 +2,13 @@
 
 A model sees numbers as names: that 58 is larger than 57 it can only learn from a tree in which one of the two is the
 answer of a node with the other below it, or from a chain of such trees by way of other numbers. An answer that hangs on
-an order that no tree has shown is a guess, for any model.
+an order that no tree has shown is a guess, for any model; but not a blind one, since a number that is larger than many
+is likely to be larger than one more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,22 @@ def answers_told(tree: Graph, at_least: np.ndarray) -> np.ndarray:
     return ~(below & ~at_least[_answers(tree)]).any(axis=1)
 
 
-def shares_told(task: TreeMax) -> tuple[float, float]:
-    """The share of the nodes of `test` whose answers the trees of `train` tell, and of the trees in which all are."""
+def answers_ranked(tree: Graph, at_least: np.ndarray) -> np.ndarray:
+    """For each node of a tree, whether its answer is right by a ranking that an order suggests.
+
+    A number ranks by how many are told to be below it, less those above it: what is told comes out right, and what is
+    not is guessed.
+    """
+    rank = at_least.sum(axis=1) - at_least.sum(axis=0)
+    below = _numbers_below(tree, len(at_least) - 1)
+    return np.where(below, rank, rank.min() - 1).argmax(axis=1) == _answers(tree)
+
+
+def shares(task: TreeMax, right: Callable[[Graph, np.ndarray], np.ndarray]) -> tuple[float, float]:
+    """The share of the nodes of `test` that are right by what the trees of `train` tell; and of trees all right."""
     at_least = order_told(map(task.example, task.splits["train"]), task.max_value)
-    told = [answers_told(task.example(number), at_least) for number in task.splits["test"]]
-    return float(np.concatenate(told).mean()), float(np.mean([each.all() for each in told]))
+    found = [right(task.example(number), at_least) for number in task.splits["test"]]
+    return float(np.concatenate(found).mean()), float(np.mean([each.all() for each in found]))
 
 
 def _answers(tree: Graph) -> np.ndarray:

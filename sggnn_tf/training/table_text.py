@@ -132,13 +132,16 @@ def depths_table(task: str, folder: Path) -> str:
 
 
 def told_table(task: str, folder: Path) -> str:
-    """By seed, how many answers of Tree Max the training trees tell, beside what SGGNN-RV-GAT has right."""
+    """By seed, how many answers of Tree Max the training trees tell and suggest, beside what SGGNN-RV-GAT has right."""
     rows = []
     for result in read_results(task, folder).get("sggnn-rv-gat", []):
-        told = tree_max_order.shares_told(TreeMax(**result["config"]["task_arguments"]))
-        shares = (*told, result["test"]["accuracy"], result["test"]["graph_accuracy"])
-        rows.append([str(result["config"]["seed"]), *(f"{100 * share:.2f}" for share in shares)])
-    return markdown(["seed", "nodes told", "trees told", "nodes right", "trees right"], rows)
+        trees = TreeMax(**result["config"]["task_arguments"])
+        told = tree_max_order.shares(trees, tree_max_order.answers_told)
+        ranked = tree_max_order.shares(trees, tree_max_order.answers_ranked)
+        right = (result["test"]["accuracy"], result["test"]["graph_accuracy"])
+        pairs = [f"{100 * nodes:.2f} / {100 * trees:.1f}" for nodes, trees in (told, ranked, right)]
+        rows.append([str(result["config"]["seed"]), *pairs])
+    return markdown(["% of nodes / of trees, by seed", "told", "by ranking", "`sggnn-rv-gat`"], rows)
 
 
 def reach_table(task: str, folder: Path) -> str:
@@ -160,10 +163,12 @@ def reach_table(task: str, folder: Path) -> str:
 def search_table(task: str, folder: Path) -> str:
     """The trials of a search, kept in `search` beside the results: accuracy on valid by model and settings."""
     results = [read_result(path) for path in sorted((folder / "search" / task).glob("*/*-trial*.json"))]
-    recipes = [_recipe(Config(**result["config"]).to_dict()) for result in results]
+    recipes = [_recipe(Config(**result["config"]).to_dict()) | result["config"]["task_arguments"] for result in results]
     names = [*tasks.make(task).ranges("sggnn-rv-gat")]
-    for name in (field.name for field in dataclasses.fields(Config)):  # What else some trials had differently.
-        if name not in names and len({json.dumps(recipe[name]) for recipe in recipes if name in recipe}) > 1:
+    arguments = [name for result in results[:1] for name in result["config"]["task_arguments"]]
+    for name in (*arguments, *(field.name for field in dataclasses.fields(Config))):
+        values = {json.dumps(recipe[name]) for recipe in recipes if name in recipe}
+        if name not in (*names, "steps") and len(values) > 1:  # Some trials had it differently, not only by their length.
             names.append(name)
     found: dict[str, dict[str, str]] = {}
     for result, recipe in zip(results, recipes, strict=True):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sggnn_tf.tasks import TreeMax
-from sggnn_tf.tasks.tree_max_order import answers_told, order_told, shares_told
+from sggnn_tf.tasks.tree_max_order import answers_ranked, answers_told, order_told, shares
 
 
 @pytest.fixture
@@ -38,6 +38,25 @@ def test_an_answer_is_told_if_every_number_below_was_seen_to_be_smaller(task):
     assert answers_told(tree, at_least).tolist() == [True, False, True, True, True]  # 6 and 4 were never compared.
 
 
+def test_what_is_not_told_is_guessed_by_rank(task):
+    trees = [task.graph([-1, 0, 0], values) for values in ([8, 6, 4], [5, 1, 2], [9, 8, 8])]
+    at_least = order_told(trees, 9)
+    tree = task.graph([-1, 0, 0, 1, 1], [8, 8, 5, 6, 4])
+    assert answers_told(tree, at_least).tolist() == [False, True, True, True, True]  # 8 is larger than 5: not told.
+    assert answers_ranked(tree, at_least).tolist() == [False, True, True, True, True]  # 5 has no larger one, 8 has 9.
+    tree = task.graph([-1, 0, 0, 1, 1], [9, 8, 5, 6, 4])
+    assert answers_ranked(tree, at_least).all()  # 9 is larger than three others, 5 than two.
+
+
+def test_a_ranking_has_right_what_is_told():
+    task = TreeMax(trees=40, max_value=20, seed=3)
+    at_least = order_told(map(task.example, task.splits["train"]), task.max_value)
+    for number in task.splits["test"]:
+        tree = task.example(number)
+        assert not (answers_told(tree, at_least) & ~answers_ranked(tree, at_least)).any()
+    assert shares(task, answers_ranked) > shares(task, answers_told)
+
+
 def test_the_shares_agree_with_sets_of_pairs():
     task = TreeMax(trees=40, max_value=20, seed=3)
 
@@ -60,7 +79,7 @@ def test_the_shares_agree_with_sets_of_pairs():
     while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
         pairs |= more
     told = [[all((max(s), x) in pairs for x in s if x != max(s)) for s in subtrees(n)] for n in task.splits["test"]]
-    nodes, trees = shares_told(task)
+    nodes, trees = shares(task, answers_told)
     assert nodes == pytest.approx(np.mean([each for tree in told for each in tree]))
     assert trees == pytest.approx(np.mean([all(each) for each in told]))
     assert 0 < trees < nodes < 1
