@@ -43,10 +43,10 @@ RECIPE = {
 RECIPE_OF_MODEL: dict[str, dict[str, Any]] = {  # The best of each model's trials.
     "rgcn": {"dropout": 0.0, "node_dropout": 0.0, "epochs": 100, "patience": 30},  # Long, as in the paper.
     "ggnn": {"dropout": 0.0, "node_dropout": 0.0, "epochs": 100, "patience": 30},
-    "rgat": {"dropout": 0.2, "node_dropout": 0.0},
+    "rgat": {"dropout": 0.2, "node_dropout": 0.0, "embedding_gain": 1.0, "weight_decay": 0.0, "epochs": 40},
     "ggnn-rv-gat": {"dropout": 0.2, "node_dropout": 0.0, "embedding_gain": 1.0, "weight_decay": 0.0, "epochs": 40},
-    "sggnn-rv-mean": {"dropout": 0.2, "node_dropout": 0.0},
-    "sggnn-rm-gat": {"dropout": 0.2, "node_dropout": 0.0},
+    "sggnn-rv-mean": {"dropout": 0.2, "node_dropout": 0.0, "epochs": 40},
+    "sggnn-rm-gat": {"dropout": 0.2, "node_dropout": 0.0, "epochs": 40},
 }
 RANGES: dict[str, Sequence[Any]] = {
     "dropout": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),  # The paper's, in steps.

@@ -46,11 +46,6 @@ def main_table(task: str, folder: Path) -> str:
     return _table([entry for entry in read_table(task, folder) if entry.paper is not None])
 
 
-def first_round_table(task: str, folder: Path) -> str:
-    """The paper's table of runs by earlier recipes, kept in `first_round` beside the results."""
-    return main_table(task, folder / "first_round")
-
-
 def further_table(task: str, folder: Path) -> str:
     """What the paper does not have, a row for each model and setting."""
     entries = [entry for entry in read_table(task, folder) if entry.paper is None]
@@ -168,7 +163,7 @@ def search_table(task: str, folder: Path) -> str:
     arguments = [name for result in results[:1] for name in result["config"]["task_arguments"]]
     for name in (*arguments, *(field.name for field in dataclasses.fields(Config))):
         values = {json.dumps(recipe[name]) for recipe in recipes if name in recipe}
-        if name not in (*names, "steps") and len(values) > 1:  # Some trials had it differently, not only by their length.
+        if name not in (*names, "steps") and len(values) > 1:  # Trials differ in it, not by length alone.
             names.append(name)
     found: dict[str, dict[str, str]] = {}
     for result, recipe in zip(results, recipes, strict=True):
@@ -192,7 +187,6 @@ def development_table(task: str, folder: Path) -> str:
 
 PARTS: Mapping[str, Callable[[str, Path], str]] = {
     "table": main_table,
-    "first": first_round_table,
     "further": further_table,
     "hops": hops_table,
     "longer": longer_table,

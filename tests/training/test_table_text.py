@@ -56,12 +56,6 @@ def test_the_table_has_the_paper_beside_it_and_a_cell_without_results_is_empty(r
     assert rows(table_text.main_table("tree_max", results))[2] == ["`ggnn`", "50.0 (1)", "97.0", "25.0 (1)", "40.6"]
 
 
-def test_an_earlier_round_is_a_table_of_its_own(results):
-    put(results / "first_round", "conditional_recall", "ggnn", "length3", 1, 0.5, task_arguments={"length": 3})
-    assert rows(table_text.first_round_table("conditional_recall", results))[2:] == [["`ggnn`", "50.0 (1)", "96.7"]]
-    assert "`ggnn`" not in table_text.main_table("conditional_recall", results)
-
-
 def test_what_the_paper_does_not_have_is_apart(results):
     assert rows(table_text.further_table("conditional_recall", results))[2:] == [
         ["`sggnn-rv-gat`", "T = 20, from T = 10", "75.0", "1"]
