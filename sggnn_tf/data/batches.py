@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,12 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from sggnn_tf import schema as schemas
-from sggnn_tf.data.examples import Examples
+from sggnn_tf.data.examples import Examples, untuned
 from sggnn_tf.data.pad import EMPTY
 from sggnn_tf.data.padding import MAX_SHAPES, find_padding, in_order
 from sggnn_tf.tfgnn_bridge import tfgnn
 
 log = logging.getLogger(__name__)
+
+PREFETCH = 4  # Batches made ahead.
 
 
 class Batches:
@@ -162,9 +165,10 @@ class Batches:
             graph = tfgnn.parse_example(spec, tf.gather(records, places)).merge_batch_to_components()
             return self._with_labels(*self.padding.pad(self._without_ignored(graph)))
 
-        data = epochs.flat_map(batches).map(element, num_parallel_calls=tf.data.AUTOTUNE)
+        data = epochs.flat_map(batches).map(element, num_parallel_calls=os.cpu_count())
         count = tf.data.INFINITE_CARDINALITY if endless else len(self) * self.replicas // workers
-        data = data.apply(tf.data.experimental.assert_cardinality(count)).prefetch(tf.data.AUTOTUNE)
+        data = data.apply(tf.data.experimental.assert_cardinality(count)).prefetch(PREFETCH)
+        data = untuned(data)
         data.next_epoch = next_epoch  # Variables live as long as someone holds them.
         return data
 

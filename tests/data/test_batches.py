@@ -244,6 +244,13 @@ def test_without_a_label_batches_are_graphs():
     assert [each for batch in found for each in batch[:4]][:30] == expected()
 
 
+@pytest.mark.parametrize("endless", [False, True])
+def test_no_tuner_holds_up_the_end_of_an_iterator(endless):
+    examples = data.generate(ConditionalRecall(length=3))["valid"]
+    for made in (Batches(examples, 8, label="_readout/label").dataset(endless=endless), examples.graphs()):
+        assert made.options().autotune.enabled is False
+
+
 def test_the_order_depends_on_the_seed_and_the_epoch_alone():
     batches, epochs = shuffled()
     epochs = [tensors_of(epoch) for epoch in epochs]
