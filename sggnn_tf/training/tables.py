@@ -36,6 +36,7 @@ PAPER_TREES = {
     "sggnn-rv-mean": (99.0, 68.5),
     "sggnn-rm-gat": (96.8, 45.1),
 }
+OF_START = ("units", "epochs", "patience")  # What a cell that starts from another's weights has of it.
 
 
 class Entry(NamedTuple):
@@ -92,7 +93,7 @@ def warm_cells(
     runs: Path,
     settings: Mapping[str, Any] | None = None,
 ) -> Iterator[Cell]:
-    """Cells of Conditional Recall that start from the weights of a shorter length's, as wide as those.
+    """Cells of Conditional Recall that start from the weights of a shorter length's, as wide and as long as those.
 
     Args:
       models, lengths, seeds: the grid.
@@ -105,7 +106,8 @@ def warm_cells(
             for model in models:
                 short = Cell("conditional_recall", model, f"length{from_length}", seed, {}, {})
                 start = runs / short.path(Path()).with_suffix("")
-                of_start = {"start_from": start.as_posix(), "units": read_config(start).units}
+                shorter = read_config(start)
+                of_start = {"start_from": start.as_posix(), **{name: getattr(shorter, name) for name in OF_START}}
                 variant = f"length{length}-from{from_length}"
                 yield Cell(
                     "conditional_recall", model, variant, seed, {"length": length}, {**of_start, **(settings or {})}
