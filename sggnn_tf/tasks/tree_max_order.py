@@ -44,11 +44,12 @@ def answers_ranked(tree: Graph, at_least: np.ndarray) -> np.ndarray:
     return np.where(below, rank, rank.min() - 1).argmax(axis=1) == _answers(tree)
 
 
-def shares(task: TreeMax, right: Callable[[Graph, np.ndarray], np.ndarray]) -> tuple[float, float]:
-    """The share of the nodes of `test` that are right by what the trees of `train` tell; and of trees all right."""
+def shares(task: TreeMax, *ways: Callable[[Graph, np.ndarray], np.ndarray]) -> list[tuple[float, float]]:
+    """For each way, the share of the nodes of `test` that are right by the order of `train`; and of trees all right."""
     at_least = order_told(map(task.example, task.splits["train"]), task.max_value)
-    found = [right(task.example(number), at_least) for number in task.splits["test"]]
-    return float(np.concatenate(found).mean()), float(np.mean([each.all() for each in found]))
+    trees = [task.example(number) for number in task.splits["test"]]
+    found = [[right(tree, at_least) for tree in trees] for right in ways]
+    return [(float(np.concatenate(each).mean()), float(np.mean([tree.all() for tree in each]))) for each in found]
 
 
 def _answers(tree: Graph) -> np.ndarray:

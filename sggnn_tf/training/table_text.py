@@ -130,11 +130,10 @@ def told_table(task: str, folder: Path) -> str:
     """By seed, how many answers of Tree Max the training trees tell and suggest, beside what SGGNN-RV-GAT has right."""
     rows = []
     for result in read_results(task, folder).get("sggnn-rv-gat", []):
-        trees = TreeMax(**result["config"]["task_arguments"])
-        told = tree_max_order.shares(trees, tree_max_order.answers_told)
-        ranked = tree_max_order.shares(trees, tree_max_order.answers_ranked)
-        right = (result["test"]["accuracy"], result["test"]["graph_accuracy"])
-        pairs = [f"{100 * nodes:.2f} / {100 * trees:.1f}" for nodes, trees in (told, ranked, right)]
+        task_of_cell = TreeMax(**result["config"]["task_arguments"])
+        shares = tree_max_order.shares(task_of_cell, tree_max_order.answers_told, tree_max_order.answers_ranked)
+        shares.append((result["test"]["accuracy"], result["test"]["graph_accuracy"]))
+        pairs = [f"{100 * nodes:.2f} / {100 * trees:.1f}" for nodes, trees in shares]
         rows.append([str(result["config"]["seed"]), *pairs])
     return markdown(["% of nodes / of trees, by seed", "told", "by ranking", "`sggnn-rv-gat`"], rows)
 

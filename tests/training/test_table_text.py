@@ -104,11 +104,8 @@ def test_what_a_trial_had_beyond_the_ranges_is_named(results):
 
 def test_the_length_of_a_trial_is_named_where_there_are_several(results):
     for length in (5, 7):
-        put(results / "search", "conditional_recall", "rgcn", f"length{length}-trial000", 1, 0.5, steps=length + 1)
-        path = results / "search" / "conditional_recall" / "rgcn" / f"length{length}-trial000-seed1.json"
-        result = json.loads(path.read_text())
-        result["config"]["task_arguments"]["length"] = length
-        path.write_text(json.dumps(result))
+        name, arguments = f"length{length}-trial000", {"length": length}
+        put(results / "search", "conditional_recall", "rgcn", name, 1, 0.5, task_arguments=arguments)
     found = rows(table_text.search_table("conditional_recall", results))[2:]
     assert [row[0].rpartition(", ")[2] for row in found] == ["length 5", "length 7"]
 
@@ -129,10 +126,8 @@ def test_what_training_trees_tell_is_beside_what_is_right(results):
     arguments = {"trees": 40, "max_value": 20}
     put(results, "tree_max", "sggnn-rv-gat", "default", 3, 0.5, 0.25, task_arguments=arguments)
     _, _, row = rows(table_text.told_table("tree_max", results))
-    shares = [
-        tree_max_order.shares(TreeMax(seed=3, **arguments), right)
-        for right in (tree_max_order.answers_told, tree_max_order.answers_ranked)
-    ]
+    ways = (tree_max_order.answers_told, tree_max_order.answers_ranked)
+    shares = tree_max_order.shares(TreeMax(seed=3, **arguments), *ways)
     assert row == ["3", *(f"{100 * nodes:.2f} / {100 * trees:.1f}" for nodes, trees in shares), "50.00 / 25.0"]
 
 
