@@ -81,6 +81,10 @@ class Task(abc.ABC):
     def ranges(self, model: str) -> Mapping[str, Sequence[Any]]:
         """The settings to search for a recipe in, each with the values to choose from."""
 
+    def depths(self, model: str) -> Sequence[int]:
+        """The numbers of steps to choose from, if a model is not best with those that reach farthest."""
+        return ()
+
     def groups(self, graph: Graph) -> list[str]:
         """For each readout, the kind of question it is, if there are kinds."""
         return []

@@ -116,7 +116,7 @@ def depths_table(task: str, folder: Path) -> str:
     """What came of each depth of the models that have depths to choose from."""
     rows = []
     for model, results in read_results(task, folder).items():
-        if "steps" not in tasks.make(task).ranges(model):
+        if not tasks.make(task).depths(model):
             continue
         chosen = best_depths(task, results)
         for result in sorted(results, key=lambda each: (each["config"]["seed"], each["config"]["steps"])):
@@ -156,7 +156,7 @@ def reach_table(task: str, folder: Path) -> str:
 
 def search_table(task: str, folder: Path) -> str:
     """The trials of a search, kept in `search` beside the results: accuracy on valid by model and settings."""
-    results = [read_result(path) for path in sorted((folder / "search" / task).glob("*/*-trial*.json"))]
+    results = [read_result(path) for path in sorted((folder / "search" / task).glob("*/*trial*.json"))]
     recipes = [_recipe(Config(**result["config"]).to_dict()) | result["config"]["task_arguments"] for result in results]
     names = [*tasks.make(task).ranges("sggnn-rv-gat")]
     arguments = [name for result in results[:1] for name in result["config"]["task_arguments"]]

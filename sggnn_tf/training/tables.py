@@ -80,7 +80,7 @@ def tree_cells(
     """The cells of Table 2; of a model that has depths to choose from, one for each."""
     for seed in seeds:
         for model in models:
-            for depth in tasks.make("tree_max").ranges(model).get("steps", [None]):
+            for depth in tasks.make("tree_max").depths(model) or [None]:
                 variant, own = ("default", {}) if depth is None else (f"steps{depth}", {"steps": depth})
                 yield Cell("tree_max", model, variant, seed, {}, {**own, **(settings or {})})
 
