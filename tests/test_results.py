@@ -12,7 +12,7 @@ from sggnn_tf.models import MODELS
 from sggnn_tf.tasks import TASKS
 from sggnn_tf.training import table_pictures, table_text
 from sggnn_tf.training.cells import read_result
-from sggnn_tf.training.tables import OF_START, SEEDS
+from sggnn_tf.training.tables import SEEDS, of_start
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -49,7 +49,7 @@ def test_results_are_of_the_seeds_of_the_tables_and_of_the_recipes():
         assert path.name.endswith(f"-seed{config.seed}.json"), path
         assert (path.parent.name, path.parent.parent.name) == (config.model, config.task), path
         assert len(result["history"]) == result["epochs"] >= result["best_epoch"], path
-        own = {} if config.start_from is None else {name: getattr(config, name) for name in ("start_from", *OF_START)}
+        own = {} if config.start_from is None else {"start_from": config.start_from, **of_start(config)}
         own |= {"steps": config.steps} if path.name.startswith(f"steps{config.steps}-") else {}
         recipe = training.for_task(
             config.task, config.model, seed=config.seed, task_arguments=config.task_arguments, jit=config.jit, **own

@@ -12,6 +12,7 @@ import numpy as np
 from sggnn_tf import tasks
 from sggnn_tf.models import MODELS
 from sggnn_tf.training.cells import Cell, read_result
+from sggnn_tf.training.config import Config
 from sggnn_tf.training.run import read_config
 
 SEEDS = (12345678, 34989987, 76850409, 45739488, 87646464)  # Of the paper's author.
@@ -36,7 +37,6 @@ PAPER_TREES = {
     "sggnn-rv-mean": (99.0, 68.5),
     "sggnn-rm-gat": (96.8, 45.1),
 }
-OF_START = ("units", "epochs", "patience")  # What a cell that starts from another's weights has of it.
 
 
 class Entry(NamedTuple):
@@ -80,8 +80,8 @@ def tree_cells(
     """The cells of Table 2; of a model that has depths to choose from, one for each."""
     for seed in seeds:
         for model in models:
-            for depth in tasks.make("tree_max").depths(model) or [None]:
-                variant, own = ("default", {}) if depth is None else (f"steps{depth}", {"steps": depth})
+            depths = {f"steps{depth}": {"steps": depth} for depth in tasks.make("tree_max").depths(model)}
+            for variant, own in (depths or {"default": {}}).items():
                 yield Cell("tree_max", model, variant, seed, {}, {**own, **(settings or {})})
 
 
@@ -106,12 +106,14 @@ def warm_cells(
             for model in models:
                 short = Cell("conditional_recall", model, f"length{from_length}", seed, {}, {})
                 start = runs / short.path(Path()).with_suffix("")
-                shorter = read_config(start)
-                of_start = {"start_from": start.as_posix(), **{name: getattr(shorter, name) for name in OF_START}}
                 variant = f"length{length}-from{from_length}"
-                yield Cell(
-                    "conditional_recall", model, variant, seed, {"length": length}, {**of_start, **(settings or {})}
-                )
+                own = {"start_from": start.as_posix(), **of_start(read_config(start)), **(settings or {})}
+                yield Cell("conditional_recall", model, variant, seed, {"length": length}, own)
+
+
+def of_start(shorter: Config) -> dict[str, Any]:
+    """The settings that a cell has of the run whose weights it starts from: its width, its switches and its epochs."""
+    return {**{name: getattr(shorter, name) for name in ("units", "epochs", "patience")}, **shorter.switches}
 
 
 def read_results(task: str, folder: Path) -> dict[str, list[dict[str, Any]]]:

@@ -92,7 +92,8 @@ def test_warm_cells_start_from_the_runs_of_a_shorter_length(tmp_path):
     (folder / "config.json").write_text(json.dumps({"config": config.to_dict()}))
     (cell,) = tables.warm_cells(["rgcn"], [20], [1], 10, tmp_path, {"epochs": 3})
     assert cell.variant == "length20-from10"
-    assert cell.settings == {"start_from": folder.as_posix(), "units": 24, "epochs": 3, "patience": 30}
+    of_start = {"units": 24, "patience": 30, **config.switches}
+    assert cell.settings == {"start_from": folder.as_posix(), **of_start, "epochs": 3}
     assert cell.task_arguments == {"length": 20}
     with pytest.raises(ValueError, match="There is no run in"):
         list(tables.warm_cells(["rgcn"], [20], [2], 10, tmp_path))
