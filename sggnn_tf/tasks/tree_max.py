@@ -39,12 +39,13 @@ RECIPE = {
     "candidate_bias": True,
     "normaliser": "softmax",
 }
-RECIPE_OF_MODEL: dict[str, dict[str, Any]] = {
+RECIPE_OF_MODEL: dict[str, dict[str, Any]] = {  # By their trials.
     "rgcn": {"steps": 7, "dropout": 0.0},
     "ggnn": {"dropout": 0.0},
     "rgat": {"steps": 10, "dropout": 0.0},
     "ggnn-rv-gat": {"dropout": 0.25},
     "sggnn-rv-mean": {"dropout": 0.25},
+    "sggnn-rm-gat": {"dropout": 0.25},
 }
 RANGES: dict[str, Sequence[Any]] = {"dropout": (0.0, 0.25, 0.4)}
 DEPTHS: dict[str, Sequence[int]] = {"rgcn": (4, 7, 12, 17), "rgat": (5, 10, 14, 17)}  # The paper's.
