@@ -79,11 +79,11 @@ def serve(
         console.print("Ctrl-C ends it.")
         try:
             code = server.process.wait()
-        except KeyboardInterrupt:
-            console.print("Ended.")
-            return
+        except KeyboardInterrupt:  # It goes to the server too, which may be the first to end, with the code 0.
+            code = 0
         if code:
             raise ValueError(f"The server has ended by itself, with the code {code}.")
+        console.print("Ended.")
 
 
 def predict(
