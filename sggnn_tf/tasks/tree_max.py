@@ -39,7 +39,7 @@ RECIPE = {
     "candidate_bias": True,
     "normaliser": "softmax",
 }
-RECIPE_OF_MODEL: dict[str, dict[str, Any]] = {  # By their trials.
+RECIPE_OF_MODEL: dict[str, dict[str, Any]] = {  # By their trials, and what came of them: docs/results.md.
     "rgcn": {"steps": 7, "dropout": 0.0},
     "ggnn": {"dropout": 0.0},
     "rgat": {"steps": 5, "dropout": 0.25, "epochs": 24},
